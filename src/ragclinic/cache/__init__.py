@@ -1,0 +1,1 @@
+"""The caches: answers by question, index state and settings."""

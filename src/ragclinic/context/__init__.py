@@ -1,0 +1,1 @@
+"""Chunks in, the smallest sufficient context out; no network, no model server."""

@@ -1,0 +1,1 @@
+"""Signals and physics in, a `Diagnosis` out; no I/O."""

@@ -1,0 +1,1 @@
+"""The causes that can be found, one file each."""

@@ -1,0 +1,1 @@
+"""The RAG itself: ingest, embed, search, assemble, generate."""

@@ -1,0 +1,1 @@
+"""What must be: memory, bandwidth and latency from model and hardware; pure functions."""

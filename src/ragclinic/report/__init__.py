@@ -1,0 +1,1 @@
+"""A diagnosis made readable: terminal, self-contained HTML, JSON."""
