@@ -1,156 +1,151 @@
 """Cut text into sentences, English and Chinese alike, in linear time.
 
-Text is read line by line into blocks first (headings, list items, table rows,
-code, paragraphs), since punctuation means nothing outside prose; only prose is
-then cut at sentence ends. Offsets are in characters of the text given.
+Offsets are in characters. Headings, list items, table rows and code are kept whole up to a bounded length; a
+sentence is never cut at an abbreviation, a decimal, a version, an address or a dotted name. Where it is not clear
+whether a sentence ends, it goes on: two sentences kept together do less harm than half of one.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
-MAX_CHARS = 600
-"""A longer unit is cut at whitespace (characters)."""
+from ragclinic.context.blocks import Block, blocks
 
-_FENCE = re.compile(r"\s*(```|~~~)")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
-_UNDERLINE = re.compile(r"\s*([=\-~*^\"'`+#.:_])\1{2,}\s*$")
-_LIST_ITEM = re.compile(r"\s*(?:[-*+•·]|\(?(?:\d{1,3}|[a-zA-Z])[.)]|[（(]?[一二三四五六七八九十]{1,3}[）)、.])\s*(?<=[\s、）])\S")
-_TABLE_ROW = re.compile(r"\s*(?:\||\+[-=]{2,}[-=+]*\s*$)|[^\t]*\S\t+\S|\s*[=-]{2,}(?:\s+[=-]{2,})+\s*$")
-_CODE_LINE = re.compile(
-    r"\s*(?:>>>|\.\.\. |\$ |@\w|#!|(?:def|class|if|elif|for|while|with|try|return|import|from|raise|print)\b.*[:()]\s*$"
-    r"|(?:import|from|return|raise|del|yield|await)\s+\w[\w.]*\s*$|[\w.\[\]\"', ]+ [-+*/|&]?= \S|[\w.]+\([^)]*\)\s*$|[})\]];?\s*$)"
-    r"|.*(?:::=|[;{]\s*$)"
+MAX_CHARS = 600
+"""A longer sentence or block of code is cut at white space (characters; a CJK character counts as three)."""
+
+ITEM_CHARS = 300
+"""A longer list item is cut into its sentences."""
+
+_CJK_FROM = "\u2e80"
+_CJK_WEIGHT = 3
+
+# Marks that end a sentence whatever follows; then marks that need white space or CJK text behind them.
+_END = re.compile(r"[。！？；｡।॥۔؟]+[.!?…]*|…+|[.!?]+")
+_CLOSERS = frozenset("”’」』）)]】》›»}*_`")
+_QUOTES = frozenset("\"'")
+_TITLE = re.compile(
+    r"(?:^|[\s(\[\"'“‘/-])(?:Mrs?|Ms|Dr|Prof|Sr|Jr|St|Mt|Gen|Col|Lt|Sgt|Capt|Rev|Hon|Gov|Sen|Rep|Inc|Ltd|Co|Corp|Bros"
+    r"|e\.g|i\.e|cf|vs|al|approx|ca|viz|[A-Za-z](?:\.[A-Za-z])*)$"
 )
-_END = re.compile(r"([.!?]+|[。！？；…]+)([\"'”’」』）)\]】》*_`]*)")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'])(?:e\.g|i\.e|cf|vs|etc|et al|al|approx|ca|Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|Mt|Gen|Col|Lt|Sgt|Capt|Rev|Hon|Gov|Sen|Rep"
-    r"|No|Nos|Vol|pp|p|Fig|Figs|Eq|Sec|Ch|Ed|Eds|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|[A-Za-z](?:\.[A-Za-z])*)$"
+_NUMBERED = re.compile(
+    r"(?:^|[\s(\[])(?:Nos?|Vols?|pp?|Figs?|Eqs?|Secs?|Ch|Chap|Arts?|Ed|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)$"
 )
+_LOOK_CHARS = 16
 
 
 def split(text: str) -> list[tuple[int, int]]:
     """Give the (start, end) of every sentence, in order and never overlapping.
 
-    Spans begin and end on a character that is not whitespace, and together
-    hold every such character of the text. None is longer than MAX_CHARS.
+    Spans begin and end on a character that is not white space, and together hold every such character.
     """
-    spans: list[tuple[int, int]] = []
-    for start, end, prose in _blocks(text):
-        cuts = _prose(text, start, end) if prose else iter(((start, end),))
-        for piece in cuts:
-            spans.extend(_bounded(text, *piece))
-    return spans
+    return [(unit.start, unit.end) for unit in units(text)]
 
 
-def _lines(text: str) -> list[tuple[int, int]]:
-    """Give the span of every line, its line break left out."""
-    spans, at = [], 0
-    for line in text.splitlines(keepends=True):
-        spans.append((at, at + len(line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"))))
-        at += len(line)
-    return spans
+def units(text: str) -> list[Block]:
+    """Give the spans of `split` with the kind of block that each is or stands in."""
+    found: list[Block] = []
+    for block in blocks(text):
+        whole = block.kind != "prose" and not (block.kind == "item" and block.end - block.start > ITEM_CHARS)
+        for start, end in [(block.start, block.end)] if whole else _sentences(text, block.start, block.end):
+            found.extend(Block(*piece, block.kind) for piece in _bounded(text, start, end))
+    return found
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Give (start, end, is prose) of every block of lines."""
-    lines = _lines(text)
-    at = 0
-    while at < len(lines):
-        start, end = lines[at]
-        line = text[start:end]
-        if not line.strip():
-            at += 1
-            continue
-        fence = _FENCE.match(line)
-        if fence:
-            last = at + 1
-            while last < len(lines) and not text[slice(*lines[last])].strip().startswith(fence.group(1)):
-                last += 1
-            last = min(last, len(lines) - 1)
-            yield start, lines[last][1], False
-            at = last + 1
-            continue
-        below = text[slice(*lines[at + 1])] if at + 1 < len(lines) else ""
-        if below and _UNDERLINE.match(below) and not _TABLE_ROW.match(line):
-            yield start, lines[at + 1][1], False
-            at += 2
-        elif _HEADING.match(line) or _TABLE_ROW.match(line) or _UNDERLINE.match(line):
-            yield start, end, False
-            at += 1
-        else:
-            last = _last_of_block(text, lines, at)
-            yield start, lines[last][1], not _is_code(text, lines, at, last)
-            at = last + 1
-
-
-def _last_of_block(text: str, lines: list[tuple[int, int]], at: int) -> int:
-    """Give the index of the last line that goes on with the block begun at `at`."""
-    last = at
-    while last + 1 < len(lines):
-        line = text[slice(*lines[last + 1])]
-        if not line.strip() or any(form.match(line) for form in (_FENCE, _HEADING, _LIST_ITEM, _TABLE_ROW, _UNDERLINE)):
-            break
-        last += 1
-    return last
-
-
-def _is_code(text: str, lines: list[tuple[int, int]], first: int, last: int) -> bool:
-    """Tell whether the lines read as code or grammar: half of them look like it."""
-    looks = sum(bool(_CODE_LINE.match(text[slice(*lines[at])])) for at in range(first, last + 1))
-    return 2 * looks >= last + 1 - first
-
-
-def _prose(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut a block of prose at its sentence ends."""
-    at = start
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut prose at its sentence ends."""
+    begin = start
     for mark in _END.finditer(text, start, end):
-        if _ends_sentence(text, mark, end):
-            yield at, mark.end()
-            at = mark.end()
-    if at < end:
-        yield at, end
+        after = _past_closers(text, begin, mark, end)
+        if after > begin and _ends(text, begin, mark, after, end):
+            yield begin, after
+            begin = after
+    yield begin, end
 
 
-def _ends_sentence(text: str, mark: re.Match[str], end: int) -> bool:
-    """Tell whether the punctuation found ends a sentence, judged by what stands around it."""
-    if mark.group(1)[0] in "。！？；…":
-        return True
+def _past_closers(text: str, begin: int, mark: re.Match[str], end: int) -> int:
+    """Give where the quotes and brackets that close behind a mark end.
+
+    A straight quote closes only if the sentence so far has an open one: it opens the next sentence otherwise.
+    """
     after = mark.end()
-    if after >= end:
+    while after < end and after < mark.end() + _LOOK_CHARS:
+        char = text[after]
+        closes = char in _CLOSERS or (char in _QUOTES and text.count(char, begin, after) % 2 == 1)
+        if not closes:
+            break
+        after += 1
+    return after
+
+
+def _ends(text: str, begin: int, mark: re.Match[str], after: int, end: int) -> bool:
+    """Tell whether a mark ends the sentence that began at `begin`."""
+    first, following = mark.group()[0], text[after : after + _LOOK_CHARS].lstrip()[:1]
+    if after >= end or not following:
         return True
+    if first in "。！？；｡।॥۔؟":
+        return True
+    if first == "…":
+        return following >= _CJK_FROM or following.isupper()
     if not text[after].isspace():
+        # 真的吗?是的 and 他走了.她 end here, 系列1.由于 and 3.14 do not.
+        return following >= _CJK_FROM and text[mark.start() - 1 : mark.start()] >= _CJK_FROM
+    if following.islower():
         return False
-    following = text[after : after + 40].lstrip()
-    if following[:1].islower():
-        return False
-    if mark.group(1) == ".":
-        before = text[max(0, mark.start() - 12) : mark.start()]
-        if _ABBREVIATION.search(before) and not before.endswith(" I"):
-            return False
-        list_number = text[max(0, mark.start() - 3) : mark.start()].strip()
-        if list_number.isdigit() and mark.start() - len(list_number) <= 0:
-            return False
-    return True
+    return mark.group() != "." or not _is_abbreviation(text, begin, mark.start(), following)
+
+
+def _is_abbreviation(text: str, begin: int, dot: int, following: str) -> bool:
+    """Tell whether the full stop at `dot` belongs to an abbreviation or to the number of a list item."""
+    before = text[max(begin, dot - _LOOK_CHARS) : dot]
+    if dot - begin <= 3 and before.strip().isalnum() and (before.strip().isdigit() or len(before.strip()) == 1):
+        return True
+    if _TITLE.search(before):
+        return not before.endswith(" I")
+    return following.isdigit() and bool(_NUMBERED.search(before))
 
 
 def _bounded(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Trim the whitespace off a span and cut it wherever it grows past MAX_CHARS."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    while end - start > MAX_CHARS:
-        cut = start + MAX_CHARS
-        while cut > start + MAX_CHARS // 2 and not text[cut].isspace():
-            cut -= 1
-        if not text[cut].isspace():
-            cut = start + MAX_CHARS
+    """Trim a span and cut it where it grows past MAX_CHARS: at a line, a space, a comma, or anywhere."""
+    while start < end:
+        while start < end and text[start].isspace():
+            start += 1
+        reach = _reach(text, start, end)
+        cut = end if reach >= end else _cut(text, start, reach)
         stop = cut
         while stop > start and text[stop - 1].isspace():
             stop -= 1
-        yield start, stop
+        if stop > start:
+            yield start, stop
         start = cut
-        while start < end and text[start].isspace():
-            start += 1
-    if start < end:
-        yield start, end
+
+
+def _reach(text: str, start: int, end: int) -> int:
+    """Give how far MAX_CHARS reach from `start`."""
+    piece = text[start : min(end, start + MAX_CHARS)]
+    if end - start <= MAX_CHARS // _CJK_WEIGHT or (piece.isascii() and end - start <= MAX_CHARS):
+        return end
+    weight = 0
+    for offset, char in enumerate(piece):
+        weight += _CJK_WEIGHT if char >= _CJK_FROM else 1
+        if weight > MAX_CHARS:
+            return start + offset
+    return start + len(piece)
+
+
+def _cut(text: str, start: int, reach: int) -> int:
+    """Give the best place for a cut in the second half of start..reach."""
+    half = start + (reach - start) // 2
+    for mark in ("\n", " ", "\t", "\u3000", "，", "、", "：", ",", ";"):
+        at = text.rfind(mark, half, reach)
+        if at >= 0:
+            return at + 1
+    cut = reach
+    while cut > half and _joins(text[cut - 1], text[cut]):
+        cut -= 1
+    return cut if cut > half else reach
+
+
+def _joins(left: str, right: str) -> bool:
+    """Tell whether two characters are seen as one: an accent, an emoji of several parts."""
+    return left == "\u200d" or right == "\u200d" or unicodedata.category(right) in ("Mn", "Me", "Sk")
