@@ -1,6 +1,7 @@
 """Every format that can be read. To add one: a file beside this, its import, its line in `READERS`, a sample.
 
-docs/adding/reader.md shows the steps. The most specific formats stand first; of equally sure readers the first wins.
+docs/adding/reader.md shows the steps. The most specific formats stand first; of readers equally sure the first
+wins.
 """
 
 from ragclinic.signals.readers.reader import Bad, Origin, Reader, ReadLog, ReadOptions, Rows

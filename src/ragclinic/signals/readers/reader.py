@@ -1,8 +1,8 @@
 """What a reader is: one public format, recognised by content, turned into records lazily.
 
-A reader sees a stream of plain bytes; opening, decompressing and recognising are done before it (`signals.source`).
-The books must balance: every row a reader meets is kept (`ReadLog.keep`), counted as bad with its place
-(`ReadLog.reject`), or passed over because it is sound and holds nothing for us (`ReadLog.skip`).
+A reader sees a stream of plain bytes; opening, decompressing and recognising are done before it, in
+`signals.source`. The books must balance: every row a reader meets is kept (`ReadLog.keep`), counted as bad with
+its place (`ReadLog.reject`), or passed over because it is sound and holds nothing for us (`ReadLog.skip`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -83,7 +83,7 @@ class ReadLog:
         self.skipped += rows
 
     def reject(self, kind: str, where: Origin, found: str, rows: int = 1) -> None:
-        """Counts unreadable rows. `kind` is a few plain words; `found` says what stood there and what was expected."""
+        """Counts unreadable rows. `kind` is a few plain words; `found` says what stood there and what should."""
         old = self._bad.get(kind)
         if old is None:
             self._bad[kind] = Bad(kind, rows, where, _shorten(found))
