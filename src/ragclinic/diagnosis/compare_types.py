@@ -77,10 +77,11 @@ class Comparison:
 
     @property
     def prediction_error(self) -> float | None:
-        """(measured - predicted) / predicted at P95 of the total time, signed, or None without a prediction."""
-        if self.predicted is None or self.predicted.p95_ms <= 0:
+        """(predicted - measured) / measured at P95 of the total time, signed, or None without a prediction."""
+        measured_ms = self.after.total_ms.p95
+        if self.predicted is None or measured_ms <= 0:
             return None
-        return (self.after.total_ms.p95 - self.predicted.p95_ms) / self.predicted.p95_ms
+        return (self.predicted.p95_ms - measured_ms) / measured_ms
 
     @property
     def prediction_held(self) -> bool | None:
