@@ -42,6 +42,11 @@ def split(text: str) -> list[tuple[int, int]]:
     return [(unit.start, unit.end) for unit in units(text)]
 
 
+def sentence_texts(text: str) -> list[str]:
+    """Give each sentence as an embedder should read it: line breaks and runs of white space as single spaces."""
+    return [" ".join(text[start:end].split()) for start, end in split(text)]
+
+
 def units(text: str) -> list[Block]:
     """Give the spans of `split` with the kind of block that each is or stands in."""
     found: list[Block] = []
