@@ -30,4 +30,6 @@ def estimate_tokens(text: str) -> int:
     Chinese spends about a third of it on Chinese: give its own tokenizer.
     """
     costs = _ASCII_COSTS if text.isascii() else _ASCII_COSTS + _OTHER_COSTS
-    return round(sum(cost * len(piece.findall(text)) for piece, cost in costs)) or int(not text.isspace() and bool(text))
+    return round(sum(cost * len(piece.findall(text)) for piece, cost in costs)) or int(
+        not text.isspace() and bool(text)
+    )
