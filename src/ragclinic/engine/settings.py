@@ -62,6 +62,8 @@ class PromptSettings(_Group):
     order: Literal["stable-first", "volatile-first"] = "stable-first"
     history_turns: int = Field(-1, ge=-1, description="-1: all")
     chunk_order: Literal["score", "document"] = "score"
+    language: Literal["en", "zh"] = "en"
+    system: str | None = Field(None, description="your own system prompt instead of the shipped one")
 
 
 class CompilerSettings(_Group):

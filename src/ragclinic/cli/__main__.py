@@ -1,0 +1,5 @@
+"""`python -m ragclinic.cli`."""
+
+from ragclinic.cli import main
+
+main()

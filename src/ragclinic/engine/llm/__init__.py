@@ -1,0 +1,1 @@
+"""The LLM: a llama.cpp server in a process of its own, or any OpenAI-compatible endpoint, behind one client."""
