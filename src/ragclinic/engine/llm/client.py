@@ -119,6 +119,7 @@ def _streamed(events: Iterator[dict[str, Any]], on_text: OnText, start_ns: int) 
     pieces: list[str] = []
     first_ns: int | None = None
     counts: dict[str, Any] = {}
+    event: dict[str, Any] | None = None
     for event in events:
         choices = event.get("choices") or [{}]
         text = choices[0].get("delta", {}).get("content")
@@ -127,6 +128,8 @@ def _streamed(events: Iterator[dict[str, Any]], on_text: OnText, start_ns: int) 
             pieces.append(text)
             on_text(text)
         counts |= {k: v for k, v in _counts(event).items() if v is not None}
+    if event is None:
+        raise ValueError("a stream without events")
     return Generation("".join(pieces), start_ns, time.time_ns(), first_ns, **counts)
 
 
