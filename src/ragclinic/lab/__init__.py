@@ -1,0 +1,1 @@
+"""The demo and the reproducible experiments, one file each."""
