@@ -7,6 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
+import tomlkit
+
 Lang = Literal["en", "zh"]
 
 _UNSHOWABLE = re.compile(
@@ -18,6 +20,15 @@ _UNSHOWABLE = re.compile(
 def visible(text: str) -> str:
     """The text with every character that would act instead of show replaced by U+FFFD; line ends become `\\n`."""
     return _UNSHOWABLE.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def setting(name: str, value: object) -> str:
+    """A setting as it stands in a prescription.
+
+    >>> setting("prompt.order", "stable-first")
+    'prompt.order = "stable-first"'
+    """
+    return visible(f"{name} = {tomlkit.item(value).as_string()}")
 
 
 class Words:
