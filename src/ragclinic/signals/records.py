@@ -48,6 +48,7 @@ class Chunk:
 
     `start` and `end` are character offsets into the document. With content `text` the text is there; with
     `hashed` `keys` are the salted hashes of its shingles, which still tell overlap; with `off` neither is.
+    `span_id` is the span that returned it, where a trace may hold several searches and a reranker.
     """
 
     trace_id: str
@@ -60,6 +61,7 @@ class Chunk:
     tokens: int | None = None
     text: str | None = None
     keys: tuple[int, ...] | None = None
+    span_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class Part:
     """One part of one prompt, in the order in which the model read it.
 
     `token_keys` are the model's token ids (content `text`) or salted hashes of them (`hashed`): two prompts are
-    compared by them alike. `rank` names the chunk where the role is `context`.
+    compared by them alike. `rank` names the chunk where the role is `context`, `span_id` the call whose prompt it
+    is, where a trace may hold several.
     """
 
     trace_id: str
@@ -77,6 +80,7 @@ class Part:
     text: str | None = None
     token_keys: tuple[int, ...] | None = None
     rank: int | None = None
+    span_id: str | None = None
 
 
 Record = Span | Sample | Chunk | Part

@@ -44,6 +44,7 @@ TABLES: dict[str, pa.Schema] = {
             pa.field("tokens", pa.int32()),
             pa.field("text", pa.string()),
             pa.field("keys", pa.list_(pa.int64())),
+            pa.field("span_id", pa.string()),
         ]
     ),
     "parts": pa.schema(
@@ -55,6 +56,7 @@ TABLES: dict[str, pa.Schema] = {
             pa.field("text", pa.string()),
             pa.field("token_keys", pa.list_(pa.int64())),
             pa.field("rank", pa.int32()),
+            pa.field("span_id", pa.string()),
         ]
     ),
 }

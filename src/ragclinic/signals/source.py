@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ragclinic.errors import BadInput
 from ragclinic.signals.readers.reader import HEAD_BYTES, Origin
+from ragclinic.signals.readers.streams import stream_of
 from ragclinic.signals.recording import is_recording
 
 CHUNK_BYTES = 256 * 1024
@@ -82,8 +83,7 @@ def open_source(source: Source, on_bytes: OnBytes = lambda _: None) -> Iterator[
     with file:
         counted = _Counted(file, source.path, on_bytes)
         head, chunks = _head(_decoded(_decompressed(counted, source.path)))
-        stream = io.BufferedReader(_Chunks(chunks), CHUNK_BYTES)
-        yield Opened(stream, head, Origin(source.path, modified_ns=source.modified_ns))
+        yield Opened(stream_of(chunks), head, Origin(source.path, modified_ns=source.modified_ns))
 
 
 def _sources(path: Path, stdin: BinaryIO | None) -> Iterator[Source]:
@@ -137,7 +137,7 @@ class _Counted:
             data = self._file.read(size)
         except OSError as error:
             raise BadInput(
-                f"{self._path}: {error.strerror} after {self.taken_bytes} bytes; expected a readable file; check it"
+                f"{self._path}: {error.strerror} after {self.taken_bytes} bytes; check the disk"
             ) from error
         self.taken_bytes += len(data)
         self._on_bytes(len(data))
@@ -208,28 +208,6 @@ def _head(chunks: Iterator[bytes]) -> tuple[bytes, Iterable[bytes]]:
 def _raising(error: BadInput) -> Iterator[bytes]:
     yield b""
     raise error
-
-
-class _Chunks(io.RawIOBase):
-    """Chunks of bytes as a raw stream."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the typeshed names it more widely
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = memoryview(chunk)
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
 
 
 class _Borrowed(io.RawIOBase):
