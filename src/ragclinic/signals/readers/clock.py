@@ -7,6 +7,7 @@ note.
 
 import calendar
 import re
+from collections.abc import Hashable
 
 from ragclinic.signals.readers.reader import Origin, ReadLog
 
@@ -54,6 +55,34 @@ def epoch_ns(number: float) -> int:
         raise ValueError(f"time {number}; expected seconds or milliseconds since 1970")
     seconds = number / 1000 if abs(number) >= MILLISECONDS_FROM else number
     return round(seconds * 1_000_000) * 1000
+
+
+class Sweeps:
+    """Times for rows that print none: the file's own, and one step more for each sweep over the same series.
+
+    A sweep is one scrape, or one line a device. Where the step is unknown it is a nanosecond: the order stays, but
+    nothing per second can be told from it.
+    """
+
+    def __init__(self, origin: Origin, log: ReadLog, step_ns: int = 1) -> None:
+        self._time_ns = origin.modified_ns or 0
+        self._first: Hashable | None = None
+        self._log = log
+        self._step_ns = step_ns
+
+    def time_ns(self, series: Hashable) -> int:
+        """The time of a row of this series: a new sweep begins where the first series comes again."""
+        if self._first is None:
+            self._first = series
+            self._log.note("rows without a time got the time at which the file was written")
+        elif series == self._first:
+            self._time_ns += self._step_ns
+            self._log.note(
+                "rows without a time were kept in order; rates per second cannot be told from them"
+                if self._step_ns == 1
+                else f"rows without a time were taken to be {self._step_ns / SECOND_NS:g} s apart, the default"
+            )
+        return self._time_ns
 
 
 def _in_last_year(found: re.Match[str], written_ns: int) -> int | None:

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ragclinic.signals.readers.clock import epoch_ns, find_time
+from ragclinic.signals.readers.clock import Sweeps, epoch_ns, find_time
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
@@ -63,7 +63,7 @@ def parse_line(text: str) -> tuple[str, dict[str, str], float, int | None]:
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:
     """One sample a line; a row is a line with a sample, comments are passed over."""
     dated: int | None = None
-    scrape = _Scrape(origin.modified_ns or 0, log)
+    sweeps = Sweeps(origin, log)
     for here, text in lines(stream, origin, log):
         mark = _mark_time(text, here, log)
         if mark is not None or text.startswith("#"):
@@ -79,28 +79,9 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
             log.reject("value not finite", here, f"{name} is {value}; expected a number")
             continue
         log.keep()
-        yield Sample(scrape.time(name, labels, time_ns or dated), name, value, labels)
-
-
-class _Scrape:
-    """The times of samples that print none: the file's, and one nanosecond more for each scrape that follows."""
-
-    def __init__(self, start_ns: int, log: ReadLog) -> None:
-        self._time_ns = start_ns
-        self._first: tuple[str, tuple[tuple[str, str], ...]] | None = None
-        self._log = log
-
-    def time(self, name: str, labels: dict[str, str], printed_ns: int | None) -> int:
-        if printed_ns is not None:
-            return printed_ns
-        series = (name, tuple(sorted(labels.items())))
-        if self._first is None:
-            self._first = series
-            self._log.note("samples without a time got the time at which the file was written")
-        elif series == self._first:
-            self._time_ns += 1
-            self._log.note("scrapes without times were kept in order; rates per second cannot be told from them")
-        return self._time_ns
+        printed = time_ns if time_ns is not None else dated
+        undated = sweeps.time_ns((name, tuple(sorted(labels.items())))) if printed is None else printed
+        yield Sample(undated, name, value, labels)
 
 
 def _number(text: str) -> float:
