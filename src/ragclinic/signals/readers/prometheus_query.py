@@ -10,16 +10,15 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-import ijson
-
 from ragclinic.errors import BadInput
 from ragclinic.signals.readers.clock import epoch_ns
+from ragclinic.signals.readers.elements import elements
+from ragclinic.signals.readers.fields import obj
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
 
 NAME = "__name__"
-ELEMENT = "data.result.item"
-CHUNK_BYTES = 64 * 1024
+SERIES, ERROR = "data.result.item", "error"
 
 
 def sniff(head: bytes) -> float:
@@ -49,38 +48,21 @@ def parse_series(series: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, 
 
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:
-    """One sample a point; a row is a point."""
-    rows = 0
-    for series in _series(stream, origin, log):
-        rows += 1
-        here = origin.at(rows)
+    """One sample a point; a row is a point, or a series that is none."""
+    for path, value, line in elements(stream, origin, log, {SERIES, ERROR}):
+        here = origin.at(line)
+        if path == ERROR:
+            raise BadInput(f"{origin}: Prometheus answered: {value}; expected a result; mend the query")
         try:
-            for name, labels, time_s, value in parse_series(series):
-                if not math.isfinite(value):
-                    log.reject("value not finite", here, f"{name} is {value}; expected a number")
+            for name, labels, time_s, number in parse_series(obj(value, "a series")):
+                if not math.isfinite(number):
+                    log.reject("value not finite", here, f"{name} is {number}; expected a number")
                     continue
-                sample = Sample(epoch_ns(time_s), name, value, labels)
+                sample = Sample(epoch_ns(time_s), name, number, labels)
                 log.keep()
                 yield sample
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             log.reject("not a series", here, str(error))
-
-
-def _series(stream: BinaryIO, origin: Origin, log: ReadLog) -> Iterator[Mapping[str, Any]]:
-    """The elements of `data.result`, one at a time; a file that breaks off gives those before the break."""
-    builder = ijson.ObjectBuilder()
-    try:
-        for prefix, event, value in ijson.parse(stream, use_float=True, buf_size=CHUNK_BYTES):
-            if prefix == "error" and event == "string":
-                raise BadInput(f"{origin}: Prometheus answered: {value}; expected a result; mend the query")
-            if not prefix.startswith(ELEMENT):
-                continue
-            builder.event(event, value)
-            if prefix == ELEMENT and event == "end_map":
-                yield builder.value
-                builder = ijson.ObjectBuilder()
-    except ijson.JSONError as error:
-        log.reject("broken JSON", origin, f"{str(error).splitlines()[0]}; expected an answer of query_range")
 
 
 def _points(series: Mapping[str, Any], single: str, many: str) -> Iterator[tuple[Any, Any]]:
