@@ -1,8 +1,8 @@
 """Elements of JSON of any size: one document, one object a line, or documents one after another; memory bounded.
 
 A reader asks for elements by dotted paths (`resourceSpans.item.resource`; `item` is a list's entry, an empty path
-the outermost object) and gets them in the order in which they stand. An outermost list is looked through. A broken
-or endless line is counted once and the rest is read.
+the outermost object) and gets them in the order in which they stand, `marks` with no value where such an object
+begins. An outermost list is looked through. A broken or endless line is counted once and the rest is read.
 """
 
 import json
@@ -10,17 +10,13 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
-import ijson
-
+from ragclinic.signals.readers.json_parser import Found, Paths, PieceParser
 from ragclinic.signals.readers.reader import Origin, ReadLog
 from ragclinic.signals.readers.streams import stream_of
 
 WHOLE_BYTES = 4 * 1024 * 1024
 """What is read at once: a document or a line up to this size. Larger ones are parsed piece by piece."""
-ELEMENT_BYTES = 32 * 1024 * 1024
-"""No span is this large; a single endless string is."""
 PIECE_BYTES = 64 * 1024
-MAX_DEPTH = 200
 BAD_JSON = "unreadable JSON"
 
 
@@ -32,8 +28,11 @@ class Element(NamedTuple):
     line: int
 
 
-def elements(stream: BinaryIO, origin: Origin, log: ReadLog, paths: Collection[str]) -> Iterator[Element]:
+def elements(
+    stream: BinaryIO, origin: Origin, log: ReadLog, wanted: Collection[str], marks: Collection[str] = ()
+) -> Iterator[Element]:
     """The elements at these paths; what cannot be parsed is counted in `log`."""
+    paths = Paths(frozenset(wanted), frozenset(marks))
     first = stream.read(WHOLE_BYTES + 1)
     if len(first) <= WHOLE_BYTES:
         yield from _small(first, origin, log, paths)
@@ -46,21 +45,22 @@ def elements(stream: BinaryIO, origin: Origin, log: ReadLog, paths: Collection[s
         yield from _Pieces(rest, origin, log, paths).elements(1)
 
 
-def _small(data: bytes, origin: Origin, log: ReadLog, paths: Collection[str]) -> Iterator[Element]:
+def _small(data: bytes, origin: Origin, log: ReadLog, paths: Paths) -> Iterator[Element]:
     whole = _loads(data)
     if whole is not None:
         for number, (path, value) in enumerate(_walk(whole, "", paths), start=1):
             yield Element(path, value, number)
         return
     for line, group in _groups(data.splitlines(keepends=True)):
-        value = _loads(_bare(group))
+        bare = _bare(group)
+        value = _loads(bare)
         if value is None:
-            _reject(log, origin.at(line), group)
+            yield from _Pieces(stream_of([bare]), origin, log, paths).elements(line)
         else:
             yield from (Element(path, found, line) for path, found in _walk(value, "", paths))
 
 
-def _lines(stream: BinaryIO, origin: Origin, log: ReadLog, paths: Collection[str]) -> Iterator[Element]:
+def _lines(stream: BinaryIO, origin: Origin, log: ReadLog, paths: Paths) -> Iterator[Element]:
     number = 0
     while raw := stream.readline(WHOLE_BYTES + 1):
         number += 1
@@ -72,7 +72,7 @@ def _lines(stream: BinaryIO, origin: Origin, log: ReadLog, paths: Collection[str
             continue
         value = _loads(raw)
         if value is None:
-            _reject(log, origin.at(number), raw)
+            yield from _Pieces(stream_of([raw]), origin, log, paths).elements(number, one_line=True)
         else:
             yield from (Element(path, found, number) for path, found in _walk(value, "", paths))
 
@@ -87,118 +87,57 @@ def _to_line_end(stream: BinaryIO) -> Iterator[bytes]:
 class _Pieces:
     """Parses a stream piece by piece, and starts anew at the next line that opens an object after a fault."""
 
-    def __init__(self, stream: BinaryIO, origin: Origin, log: ReadLog, paths: Collection[str]) -> None:
+    def __init__(self, stream: BinaryIO, origin: Origin, log: ReadLog, paths: Paths) -> None:
         self._stream, self._origin, self._log, self._paths = stream, origin, log, paths
+        self._parser: PieceParser | None = PieceParser(paths)
 
     def elements(self, line: int, one_line: bool = False) -> Iterator[Element]:
         """The elements, the first line being number `line`."""
-        parser: _Parser | None = _Parser(self._paths)
         at_start = True
         while piece := self._stream.readline(PIECE_BYTES):
             opens = at_start and piece[:1] in (b"{", b"[")
-            if parser is None and opens:
-                parser = _Parser(self._paths)
-            if parser is not None:
-                try:
-                    found = parser.feed(piece)
-                except ValueError as error:
-                    self._log.reject(BAD_JSON, self._origin.at(line), f"{error}; expected JSON")
-                    parser, found = self._again(piece) if opens and parser.fed else (None, [])
-                yield from (Element(path, value, line) for path, value in found)
+            if self._parser is None and opens:
+                self._parser = PieceParser(self._paths)
+            if self._parser is not None:
+                yield from (
+                    Element(path, value, line) for path, value in self._feed(self._parser, piece, opens, line)
+                )
             at_start = piece.endswith(b"\n")
             line += at_start and not one_line
-        if parser is not None and not parser.complete():
+        if self._parser is not None and not self._parser.complete():
             self._log.reject(
                 BAD_JSON, self._origin.at(line), "the input ends inside a value; expected the whole file"
             )
 
-    def _again(self, piece: bytes) -> tuple["_Parser | None", list[tuple[str, Any]]]:
-        """A fault in a line that opens an object may be the line before it, cut off: try it on its own."""
-        parser = _Parser(self._paths)
-        try:
-            return parser, parser.feed(piece)
-        except ValueError:
-            return None, []
-
-
-class _Parser:
-    """Builds the elements at the wanted paths from pieces of JSON; raises ValueError on a fault or a giant."""
-
-    def __init__(self, paths: Collection[str]) -> None:
-        self._events = ijson.sendable_list()
-        self._coroutine = ijson.parse_coro(self._events, multiple_values=True, use_float=True)
-        self._paths = paths
-        self._builder: Any = None
-        self._path = ""
-        self._depth = 0
-        self._outer_lists = 0
-        self._since_element = 0
-        self.fed = False
-
-    def feed(self, piece: bytes) -> list[tuple[str, Any]]:
-        """The elements that end in this piece."""
-        try:
-            self._coroutine.send(piece)
-        except (ijson.JSONError, UnicodeDecodeError) as error:
-            raise ValueError(" ".join(str(error).split())[:80]) from error
-        self.fed = True
-        self._since_element += len(piece)
-        found = [element for event in self._events if (element := self._event(*event)) is not None]
-        if found or (self._events and self._builder is None):
-            self._since_element = 0
-        del self._events[:]
-        if self._since_element > ELEMENT_BYTES:
-            raise ValueError(f"a value of more than {ELEMENT_BYTES} bytes")
+    def _feed(self, parser: PieceParser, piece: bytes, opens: bool, line: int) -> list[Found]:
+        old = parser.used
+        found = parser.feed(piece)
+        if parser.fault is None:
+            return found
+        self._log.reject(BAD_JSON, self._origin.at(line), f"{parser.fault}; expected JSON")
+        self._parser = None
+        if opens and old:
+            # The fault may be that the line before was cut off: this line is tried on its own.
+            fresh = PieceParser(self._paths)
+            again = fresh.feed(piece)
+            if fresh.fault is None:
+                self._parser, found = fresh, again
         return found
 
-    def complete(self) -> bool:
-        """Whether the input may end here."""
-        try:
-            self._coroutine.close()
-        except (ijson.JSONError, UnicodeDecodeError):
-            return False
-        return self._depth == 0
 
-    def _event(self, prefix: str, event: str, value: Any) -> tuple[str, Any] | None:
-        opens, closes = event in ("start_map", "start_array"), event in ("end_map", "end_array")
-        if closes:
-            self._depth -= 1
-        if self._builder is None and event != "map_key" and not closes:
-            path = _inside_outer_lists(prefix, self._outer_lists)
-            if path in self._paths and not (event == "start_array" and path == ""):
-                self._builder, self._path, self._floor = ijson.ObjectBuilder(), path, self._depth
-            elif event == "start_array" and self._depth == self._outer_lists:
-                self._outer_lists += 1
-        if opens:
-            self._depth += 1
-            if self._depth > MAX_DEPTH:
-                raise ValueError(f"nested more than {MAX_DEPTH} deep")
-        elif closes and self._depth < self._outer_lists:
-            self._outer_lists = self._depth
-        if self._builder is None:
-            return None
-        self._builder.event(event, value)
-        if self._depth > self._floor:
-            return None
-        built, self._builder = self._builder.value, None
-        return self._path, built
-
-
-def _inside_outer_lists(prefix: str, lists: int) -> str:
-    for _ in range(lists):
-        prefix = prefix.removeprefix("item").removeprefix(".")
-    return prefix
-
-
-def _walk(value: Any, path: str, paths: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _walk(value: Any, path: str, paths: Paths) -> Iterator[tuple[str, Any]]:
     if isinstance(value, list) and path == "":
         for entry in value:
             yield from _walk(entry, path, paths)
-    elif path in paths:
+    elif path in paths.wanted:
         yield path, value
     elif isinstance(value, dict):
-        for key, entry in value.items():
-            yield from _walk(entry, f"{path}.{key}" if path else key, paths)
+        if path in paths.marks:
+            yield path, None
+        inner = [(f"{path}.{key}" if path else key, entry) for key, entry in value.items()]
+        # What is wanted whole (a resource) first: it says what the lists beside it belong to.
+        for name, entry in sorted(inner, key=lambda pair: pair[0] not in paths.wanted):
+            yield from _walk(entry, name, paths)
     elif isinstance(value, list):
         for entry in value:
             yield from _walk(entry, f"{path}.item", paths)
@@ -206,15 +145,11 @@ def _walk(value: Any, path: str, paths: Collection[str]) -> Iterator[tuple[str, 
 
 def _groups(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
     """Runs of lines, each from a line that opens an object or list to the next such line; empty runs left out."""
-    first, run = 1, b""
-    for number, line in enumerate(lines, start=1):
-        if line[:1] in (b"{", b"[") and run:
-            if run.strip():
-                yield first, run
-            first, run = number, b""
-        run += line
-    if run.strip():
-        yield first, run
+    starts = [i for i, line in enumerate(lines) if i == 0 or line[:1] in (b"{", b"[")]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        run = b"".join(lines[start:end])
+        if run.strip():
+            yield start + 1, run
 
 
 def _bare(group: bytes) -> bytes:
@@ -232,17 +167,3 @@ def _loads(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
-
-
-def _reject(log: ReadLog, where: Origin, data: bytes) -> None:
-    """Counts what `_loads` refused, with the reason."""
-    try:
-        json.loads(data)
-        reason = "a bare null"
-    except RecursionError:
-        reason = "nested too deeply"
-    except UnicodeDecodeError as error:
-        reason = f"byte 0x{data[error.start]:02x} is not UTF-8"
-    except ValueError as error:
-        reason = str(error)
-    log.reject(BAD_JSON, where, f"{reason}; expected JSON")

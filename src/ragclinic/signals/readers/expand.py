@@ -48,7 +48,7 @@ def messages(values: Iterable[Any]) -> Flat:
 
 
 def usage(details: Mapping[str, Any]) -> Flat:
-    """Token counts of a Langfuse `usageDetails`: each key with `input` in it adds to the prompt, cached ones too."""
+    """Token counts of a Langfuse `usageDetails`: every key with `input` in it adds to the prompt, cached too."""
     counts = {str(k): v for k, v in details.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     flat: Flat = {}
     for name, found in (

@@ -1,4 +1,4 @@
-"""Spans of any tracing system, collected into columns: what every trace reader fills and `meaning` interprets."""
+"""Spans of any tracing system as columns: what every trace reader fills and `interpret` gives a meaning."""
 
 import json
 import math
@@ -70,7 +70,7 @@ class SpanBuilder:
         self._triples = TripleBuilder()
 
     def add(self, row: SpanRow) -> None:
-        """Adds a span; times that no 64-bit integer holds become 0, which `meaning` counts as bad."""
+        """Adds a span; times that no 64-bit integer holds become 0, which `interpret` counts as bad."""
         row.start_ns = row.start_ns if 0 <= row.start_ns <= MAX_NS else 0
         row.end_ns = row.end_ns if 0 <= row.end_ns <= MAX_NS else 0
         for name, value in row.attributes.items():
