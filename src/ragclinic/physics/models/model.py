@@ -76,12 +76,13 @@ class Model:
         """Parameters of the output head, which a tied model shares with its embedding."""
         return self.parameters.head or self.hidden * self.vocabulary
 
-    def touched_share(self, tokens: float) -> float:
-        """The share of all experts that a step of so many tokens reads, if each token chooses at random.
 
-        The expectation 1 - (1 - k/E)^t of the classical occupancy problem; real routers are less even, so this
-        is an upper estimate of the bytes.
-        """
-        if not self.experts:
-            return 1.0
-        return float(1.0 - (1.0 - self.experts_used / self.experts) ** tokens)
+def touched_share(tokens: float, experts: int, experts_used: int) -> float:
+    """The share of all experts that a step of so many tokens reads, if each token chooses at random; 1 without.
+
+    The expectation 1 - (1 - k/E)^t of the classical occupancy problem; real routers are less even, so this is an
+    upper estimate of the bytes.
+    """
+    if not experts:
+        return 1.0
+    return float(1.0 - (1.0 - experts_used / experts) ** tokens)
