@@ -4,7 +4,8 @@ One place gives spans their meaning, whatever format they came in; a reader only
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from ragclinic.signals.readers.inventory import Inventory
 from ragclinic.signals.readers.names import KEEP, Role, role_of
 from ragclinic.signals.readers.prompts import TEMPLATE, VARIABLES, part_table
 from ragclinic.signals.readers.reader import Origin, ReadLog, ReadOptions, Rows
-from ragclinic.signals.readers.spans import SpanColumns, TripleBuilder
+from ragclinic.signals.readers.spans import SpanBuilder, SpanColumns, SpanRow, TripleBuilder
 from ragclinic.signals.schema import TABLES
 
 TENANT = "tenant.id"
@@ -52,6 +53,26 @@ class SpanReading:
     def finish(self) -> None:
         """Tells the log what the source did not hold."""
         self._inventory.report(self._log)
+
+
+def read_spans(
+    rows: Iterable[tuple[Any, int]],
+    parse: Callable[[Any, int], SpanRow],
+    origin: Origin,
+    log: ReadLog,
+    options: ReadOptions,
+) -> Iterator[Rows]:
+    """The tables of a source whose rows (value, line) `parse` makes spans of, or refuses with a `ValueError`."""
+    reading, builder = SpanReading(origin, log, options), SpanBuilder()
+    for value, line in rows:
+        try:
+            builder.add(parse(value, line))
+        except (ValueError, TypeError, RecursionError) as error:
+            log.reject("unreadable span", origin.at(line), str(error))
+        if builder.full:
+            yield from reading.rows(builder.take())
+    yield from reading.rows(builder.take())
+    reading.finish()
 
 
 def _expanded(columns: SpanColumns) -> Triples:

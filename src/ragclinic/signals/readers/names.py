@@ -73,3 +73,13 @@ def role_of(name: str) -> Role:
         if match := pattern.fullmatch(name):
             return Role("message", 0, int(match[1]), "content" if match[2] == "text" else match[2])
     return DROP if name.startswith(_DROP) else KEEP
+
+
+_NUMBER = re.compile(
+    r"(gen_ai|llm|db|server|http|reranker)\..*(token|latency|time_|top_k|score|count|port|status_code|size)"
+)
+
+
+def is_number_name(name: str) -> bool:
+    """Whether an attribute of this name is a number, for formats (Zipkin) that hold texts only."""
+    return bool(_NUMBER.match(name)) and not name.endswith((".id", "_id"))

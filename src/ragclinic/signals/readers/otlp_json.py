@@ -22,7 +22,7 @@ from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOption
 from ragclinic.signals.readers.spans import SpanBuilder, SpanRow
 from ragclinic.signals.records import Record
 
-_ROOTS = ("resourceSpans", "resource_spans")
+_ROOTS = ("resourceSpans", "resource_spans", "result.resourceSpans")  # the last is Jaeger's API v3
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 _METRIC_ROOTS = ("resourceMetrics", "resource_metrics")
 _METRIC_SCOPES = ("scopeMetrics", "scope_metrics", "instrumentationLibraryMetrics")

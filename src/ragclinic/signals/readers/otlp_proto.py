@@ -19,9 +19,9 @@ from ragclinic.signals.readers.otlp_columns import columns_of
 from ragclinic.signals.readers.otlp_frames import content_of, is_sized, messages, sized_messages
 from ragclinic.signals.readers.otlp_metrics import MetricReading
 from ragclinic.signals.readers.otlp_values import attributes_of
-from ragclinic.signals.readers.reader import HEAD_BYTES, Origin, Reader, ReadLog, ReadOptions, Rows
+from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions, Rows
 from ragclinic.signals.readers.spans import SpanColumns
-from ragclinic.signals.readers.streams import stream_of
+from ragclinic.signals.readers.streams import peeked
 from ragclinic.signals.readers.wire import fields, varint
 from ragclinic.signals.records import Record
 
@@ -37,8 +37,7 @@ def sniff(head: bytes) -> float:
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, options: ReadOptions) -> Iterator[Record | Rows]:
     """A row is a span or a data point; a message that cannot be parsed counts as one bad row."""
-    head = stream.read(HEAD_BYTES)
-    whole = stream_of(_chained(head, stream))
+    head, whole = peeked(stream)
     reading = _Reading(origin, log, options)
     try:
         for number, message in enumerate(sized_messages(whole) if is_sized(head) else messages(whole), start=1):
@@ -131,11 +130,6 @@ class _Reading:
             self._log.reject(
                 "unreadable message", self._origin.at(number), "not an OTLP export; expected spans or metrics"
             )
-
-
-def _chained(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
-    yield head
-    yield from iter(lambda: stream.read(HEAD_BYTES), b"")
 
 
 def _has_shape(head: bytes) -> bool:
