@@ -4,9 +4,24 @@ docs/adding/reader.md shows the steps. The most specific formats stand first; of
 wins.
 """
 
+from ragclinic.signals.readers import (
+    jaeger,
+    langfuse,
+    langsmith,
+    otlp_json,
+    otlp_proto,
+    zipkin,
+)
 from ragclinic.signals.readers.reader import Bad, Origin, Reader, ReadLog, ReadOptions, Rows
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    otlp_json.READER,
+    otlp_proto.READER,
+    jaeger.READER,
+    zipkin.READER,
+    langfuse.READER,
+    langsmith.READER,
+)
 
 SURE_ENOUGH = 0.5
 """Below this no reader claims an input: a wrong reader costs more than a clear refusal."""

@@ -5,15 +5,15 @@ comes as the tags `otel.status_code` and `error`, its events as logs with a fiel
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from ragclinic.signals.readers.elements import elements
+from ragclinic.signals.readers.elements import Element, elements
 from ragclinic.signals.readers.fields import hex_id, items, obj, text, whole
-from ragclinic.signals.readers.interpret import UNTOLD_ERROR, SpanReading
+from ragclinic.signals.readers.interpret import UNTOLD_ERROR, read_spans
 from ragclinic.signals.readers.inventory import SPAN_SIGNALS
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions, Rows
-from ragclinic.signals.readers.spans import SpanBuilder, SpanRow
+from ragclinic.signals.readers.spans import SpanRow
 
 _SNIFF = re.compile(rb'"(operationName|processID)"\s*:')
 _MICRO_NS = 1000
@@ -60,33 +60,22 @@ def pairs(tags: Any) -> dict[str, Any]:
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, options: ReadOptions) -> Iterator[Rows]:
     """A row is a span."""
-    reading, builder = SpanReading(origin, log, options), SpanBuilder()
+    found = elements(stream, origin, log, {"data.item", "processes", "spans.item"})
+    yield from read_spans(_rows(found), lambda pair, line: parse_span(*pair, line), origin, log, options)
+
+
+def _rows(found: Iterable[Element]) -> Iterator[tuple[tuple[Any, Mapping[str, Any]], int]]:
+    """Spans with the processes of their trace, which stand after them in whole traces."""
     processes: Mapping[str, Any] = {}
-    for element in elements(stream, origin, log, {"data.item", "processes", "spans.item"}):
-        if element.path == "processes":
-            processes = element.value if isinstance(element.value, Mapping) else {}
-            continue
-        trace = (
-            element.value if element.path == "data.item" else {"spans": [element.value], "processes": processes}
-        )
-        for span, known in _spans(trace):
-            try:
-                builder.add(parse_span(span, known, element.line))
-            except (ValueError, TypeError, RecursionError) as error:
-                log.reject("unreadable span", origin.at(element.line), str(error))
-        if builder.full:
-            yield from reading.rows(builder.take())
-    yield from reading.rows(builder.take())
-    reading.finish()
-
-
-def _spans(trace: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    if not isinstance(trace, Mapping) or not isinstance(trace.get("spans"), list):
-        yield trace, {}
-        return
-    known = trace.get("processes")
-    for span in trace["spans"]:
-        yield span, known if isinstance(known, Mapping) else {}
+    for path, value, line in found:
+        if path == "processes":
+            processes = value if isinstance(value, Mapping) else {}
+        elif path == "data.item" and isinstance(value, Mapping) and isinstance(value.get("spans"), list):
+            known = value.get("processes")
+            for span in value["spans"]:
+                yield (span, known if isinstance(known, Mapping) else {}), line
+        else:
+            yield (value, processes), line
 
 
 def _parent(span: Mapping[str, Any]) -> str | None:

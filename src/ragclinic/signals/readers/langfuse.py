@@ -2,8 +2,8 @@
 
 Read: Langfuse server of 2026-08 (`buildTraceExport.ts`, the blob export's field groups), SDK 5.2, and the API of
 versions 2 and 3 (`usage` instead of `usageDetails`). Names are camelCase in the API, snake_case in blob exports;
-the times of the latter are UTC without a zone. Keys of `usageDetails` add up: `input` leaves cached tokens out, which stand
-under keys of their own.
+the times of the latter are UTC without a zone. Keys of `usageDetails` add up: `input` leaves cached tokens out,
+which stand under keys of their own.
 """
 
 import json
