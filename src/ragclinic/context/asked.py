@@ -11,8 +11,8 @@ _NUMBER_ASKED = re.compile(
     re.IGNORECASE,
 )
 _NAME_ASKED = re.compile(
-    r"\bwho(?:se|m)?\b|\bwhere\b|\b(?:what|which) (?:city|country|state|place|town|company|team|person|actor|actress)\b"
-    r"|\b(?:name|location) of\b",
+    r"\bwho(?:se|m)?\b|\bwhere\b|\b(?:name|location) of\b"
+    r"|\b(?:what|which) (?:city|country|state|place|town|company|team|person|actor|actress)\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d|[一二三四五六七八九十百千万萬亿億两兩]+[年月日号號个個位名次人元岁歲届屆种種倍米里]")

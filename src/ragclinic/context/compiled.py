@@ -24,8 +24,8 @@ class Kept(NamedTuple):
 class Judged:
     """One sentence and what became of it.
 
-    `tokens` are counted where it is kept and estimated by its words where not. `twin` is the sentence (its number in
-    `Compiled.sentences`) that a duplicate repeats.
+    `tokens` are counted where it is kept and estimated by its words where not. `twin` is the number in
+    `Compiled.sentences` of the sentence that this one repeats.
     """
 
     passage: int
@@ -46,9 +46,9 @@ class Judged:
 class Compiled:
     """A compiled context.
 
-    `pieces` are the kept texts with the number of the passage each comes from, in reading order; `text` joins them.
-    `kept` are their spans in the same order. `sentences` are all sentences, in the order of the passages given.
-    `tokens_in` counts the passages as given, `tokens_out` the text.
+    `pieces` are the kept texts, each with the number of the passage it comes from, in reading order; `text` joins
+    them. `kept` are their spans in the same order. `sentences` are all sentences, in the order of the passages
+    given. `tokens_in` counts the passages as given, `tokens_out` the text.
     """
 
     pieces: tuple[tuple[str, int], ...]
@@ -64,7 +64,7 @@ class Compiled:
 
     @property
     def mass(self) -> float:
-        """Which share of the score of all sentences that say something new was kept, 0..1; 1 where there is none."""
+        """Which share of the score of all sentences that repeat none was kept, 0..1; 1 where there is none."""
         fresh = [s for s in self.sentences if s.why not in ("duplicate", "overlap")]
         whole = sum(s.score for s in fresh)
         return sum(s.score for s in fresh if s.kept) / whole if whole > 0 else 1.0

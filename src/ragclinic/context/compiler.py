@@ -21,7 +21,7 @@ from ragclinic.context.tokens import CountTokens
 from ragclinic.errors import BadInput
 
 LENGTH_POWER = 0.25
-"""How much a sentence's length counts against its chance: 0 not at all, 1 fully. Tried 0 to 0.75 on the tuning halves."""
+"""How much a sentence's length counts against its chance: 0 not at all, 1 fully (chosen on the tuning halves)."""
 SHORT_WORDS = 8
 """Added to a sentence's words before they count against it."""
 LEAD_WORDS = 30
@@ -40,16 +40,18 @@ def compile_context(
 ) -> Compiled:
     """Give the sentences of the passages that most likely answer the question, within a budget of tokens.
 
-    `budget_tokens` bounds what `count` says of the text that comes out: 0 keeps nothing, None keeps all that is not
-    said twice. `embed` is asked once, for the question and every sentence (white space as single spaces), and only if
-    the budget makes a choice necessary; without it, words alone decide. `count` is asked for passages, kept
-    sentences and the result: one that remembers saves most of the time here.
+    `budget_tokens` bounds what `count` says of the text that comes out: 0 keeps nothing, None keeps all that is
+    not said twice. `embed` is asked once, for the question and every sentence (as `sentence_texts` has them), and
+    only if the budget makes a choice necessary; without it, words alone decide. `count` is asked for passages,
+    kept sentences and the result: one that remembers saves most of the time here.
 
     Raises:
         BadInput: a negative budget, or an embedder that does not give one finite row a text.
     """
     if budget_tokens is not None and budget_tokens < 0:
-        raise BadInput(f"budget_tokens: {budget_tokens}; expected 0 or more, or None for no budget; mend the setting")
+        raise BadInput(
+            f"budget_tokens: {budget_tokens}; expected 0 or more, or None for no budget; mend the setting"
+        )
     prepared = [sentences_of(passage.text) for passage in passages]
     sentences = [sentence for of_one in prepared for sentence in of_one]
     tokens_in = _tokens_in(passages, count)
@@ -60,10 +62,18 @@ def compile_context(
     ample = budget_tokens is None or tokens_in <= budget_tokens
     vectors = _vectors(question, sentences, embed) if embed is not None and not ample and budget_tokens else None
     scores = chances(features(question, sentences, passage, vectors))
+    for number, repeat in repeats.needless.items():
+        scores[repeat.twin] = max(scores[repeat.twin], scores[number])
     order = _with_leads(_ranked(scores, sentences, repeats), prepared, repeats)
-    filling = fill(passages, sentences, passage, order, repeats.begins, scores, None if ample else budget_tokens, count)
+    filling = fill(
+        passages, sentences, passage, repeats.begins, scores, order, None if ample else budget_tokens, count
+    )
     return Compiled(
-        filling.pieces, filling.kept, _judged(sentences, passage, scores, repeats, filling, tokens_in), tokens_in, filling.tokens
+        filling.pieces,
+        filling.kept,
+        _judged(sentences, passage, scores, repeats, filling, tokens_in),
+        tokens_in,
+        filling.tokens,
     )
 
 
@@ -73,14 +83,16 @@ def _tokens_in(passages: Sequence[Passage], count: CountTokens) -> int:
     return sum(map(count, texts)) + count(BETWEEN) * max(0, len(texts) - 1)
 
 
-def _vectors(question: str, sentences: Sequence[Sentence], embed: Embed) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _vectors(
+    question: str, sentences: Sequence[Sentence], embed: Embed
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Give the vectors of the question and of the sentences."""
     texts = [question, *(sentence.text for sentence in sentences)]
     rows = np.asarray(embed(texts), np.float32)
     if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
         raise BadInput(
-            f"embed: an array of shape {rows.shape} for {len(texts)} texts; expected one row of finite numbers a text; "
-            "check the embedder"
+            f"embed: an array of shape {rows.shape} for {len(texts)} texts; "
+            "expected one row of finite numbers a text; check the embedder"
         )
     return rows[0], rows[1:]
 

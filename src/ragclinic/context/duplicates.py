@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ragclinic.context.prepared import Sentence
 from ragclinic.context.redundancy import jaccard
-from ragclinic.context.scoring import STOP_TERMS
+from ragclinic.context.stop_terms import STOP_TERMS
 
 NEAR = 0.8
 """Sentences at least this alike (Jaccard similarity of their shingles) can be near duplicates."""

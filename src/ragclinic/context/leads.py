@@ -10,7 +10,9 @@ _PRONOUN = re.compile(
     r"|however|instead|also|in this case|in that case|the (?:former|latter|same))\b(?!['’]s\b.*\?)",
     re.IGNORECASE,
 )
-_PRONOUN_ZH = re.compile(r"[“「『（(]?(?:[它他她牠祂]|[这這那该該此其](?!外|余|餘)|上述|前者|后者|後者|因此|所以|但是?|然而|不过|不過|否则|否則|同时|同時|另外)")
+_PRONOUN_ZH = re.compile(
+    r"[“「『（(]?(?:[它他她牠祂]|[这這那该該此其](?!外|余|餘)|上述|前者|后者|後者|因此|所以|但是?|然而|不过|不過|否则|否則|同时|同時|另外)"
+)
 _INTRODUCES = (":", "：")
 
 

@@ -18,7 +18,7 @@ class Repeat(NamedTuple):
 
 
 class Repeats(NamedTuple):
-    """`needless` sentences by number; `begins` says from where on a sentence is new that overlaps another in part."""
+    """`needless` sentences by number; `begins`: from where on a sentence that overlaps another in part is new."""
 
     needless: dict[int, Repeat]
     begins: dict[int, int]
@@ -44,7 +44,14 @@ def find_repeats(
         for number, twin in zip(live, twins([every[i] for i in live]), strict=True):
             if twin is not None:
                 found.needless[number] = Repeat("duplicate", live[twin])
-    return found
+    return Repeats({i: Repeat(r.why, _last(i, found.needless)) for i, r in found.needless.items()}, found.begins)
+
+
+def _last(number: int, needless: dict[int, Repeat]) -> int:
+    """Follow a sentence to the one that says it and is not itself needless."""
+    while number in needless:
+        number = needless[number].twin
+    return number
 
 
 def _merge(overlap: Overlap, prepared: Sequence[Sequence[Sentence]], first: Sequence[int], found: Repeats) -> None:
