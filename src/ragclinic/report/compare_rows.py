@@ -39,9 +39,13 @@ def rows(comparison: Comparison, words: Words) -> list[Row]:
 
 def headline(comparison: Comparison, words: Words) -> str:
     """The gain in one line, with its interval."""
-    gain = comparison.speedup_total_p95
-    interval = words("interval_95", range=words("range", low=times(gain.low), high=times(gain.high)))
-    return words(f"compare.{comparison.verdict}", gain=_gain(gain, words), interval=interval)
+    speedup = comparison.speedup_total_p95
+    low, high = speedup.low, speedup.high
+    if comparison.verdict == "worse":  # said as a slow-down, so is its interval
+        low, high = 1 / high, 1 / low
+    interval = words("interval_95", range=words("range", low=times(low), high=times(high)))
+    said = times(speedup.value) if comparison.verdict == "not-shown" else gain(speedup, words)
+    return words(f"compare.{comparison.verdict}", gain=said, interval=interval)
 
 
 def prediction(comparison: Comparison, words: Words) -> str:
@@ -69,10 +73,11 @@ def answers(compared: AnswersCompared, words: Words) -> str:
     return line
 
 
-def _gain(gain: Interval, words: Words) -> str:
-    if gain.value >= 1:
-        return words("compare.faster", times=times(gain.value))
-    return words("compare.slower", times=times(1 / gain.value))
+def gain(speedup: Interval, words: Words) -> str:
+    """How much faster, or slower, in a few words."""
+    if speedup.value >= 1:
+        return words("compare.faster", times=times(speedup.value))
+    return words("compare.slower", times=times(1 / speedup.value))
 
 
 def _percentiles(label: str, before: Percentiles | None, after: Percentiles | None) -> list[Row | None]:

@@ -21,10 +21,12 @@ def duration(ms: float) -> str:
 def percent(share: float) -> str:
     """A share given as 0..1.
 
-    >>> percent(0.873), percent(0.004), percent(0.0), percent(1)
-    ('87%', '0.4%', '0%', '100%')
+    >>> percent(0.873), percent(0.004), percent(0.0001), percent(0.0), percent(1)
+    ('87%', '0.4%', '<0.1%', '0%', '100%')
     """
     value = share * 100
+    if 0 < value < 0.05:
+        return "<0.1%"
     return f"{value:.1f}%" if 0 < abs(value) < 0.95 else f"{value:.0f}%"
 
 

@@ -34,8 +34,8 @@ def setting(name: str, value: object) -> str:
 class Words:
     """The table of one language; calling it fills a sentence's `{places}`.
 
-    >>> Words("en")("budget.sums", total="34.9 s")
-    'The stages sum to 34.9 s.'
+    >>> Words("en")("page.objective", slo="8.0 s")
+    'objective 8.0 s'
     """
 
     def __init__(self, lang: Lang) -> None:
