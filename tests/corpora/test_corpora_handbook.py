@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ragclinic.engine.settings import Settings
+
 HANDBOOK = Path(__file__).resolve().parents[2] / "docs" / "zh"
 CAUSES = (
     "context-overfull",
@@ -23,6 +25,7 @@ CAUSES = (
 SECTIONS = ("现象", "怎样变成秒", "手工确认", "容易误判", "对策与代价", "算例", "相关页面")
 PAGES = sorted(HANDBOOK.rglob("*.md"))
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+SETTING = re.compile(rf"`((?:{'|'.join(Settings.model_fields)})\.\w+)")
 NUMBER = r"\(?\d[\d,]*(?:\.\d+)?\)?"
 SUM = re.compile(rf"(?<![\d.,/×÷−+–-])({NUMBER}(?: ?[×÷−+/] ?{NUMBER})+) ([=≈]) (\d[\d,]*(?:\.\d+)?)")
 
@@ -97,3 +100,10 @@ def test_a_page_is_plain_markdown_of_a_readable_length(page: Path) -> None:
     assert 1500 <= len(text) <= 4000
     for table in re.findall(r"(?:^\|.*\|\n)+", prose, re.MULTILINE):
         assert len({row.count("|") for row in table.splitlines()}) == 1, table
+
+
+def test_settings_that_the_handbook_names_exist() -> None:
+    """A remedy can be typed into a prescription as it is written here."""
+    named = {name for page in PAGES for name in SETTING.findall(page.read_text("utf-8"))}
+    assert named >= {"compiler.budget_tokens", "prompt.order", "cache.answers"}
+    assert named <= Settings().flat().keys()
