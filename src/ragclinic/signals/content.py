@@ -4,19 +4,48 @@ Hashes are keyed with a salt that is drawn for each recording and never written,
 """
 
 import hashlib
+import json
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from ragclinic.signals.records import AttributeValue, Chunk, Content, Part, Record, Span
+from ragclinic.signals.units import units
 
-TEXT_ATTRIBUTES = (
+# Where the question stands, newest generation first; a JSON object holds it under one of `QUESTION_FIELDS`.
+QUESTION = (
     "input.value",
-    "output.value",
     "gen_ai.retrieval.query.text",
-    "gen_ai.input.messages",
-    "gen_ai.output.messages",
-    "gen_ai.system_instructions",
+    "langfuse.trace.input",
+    "langfuse.observation.input",
+    "traceloop.entity.input",
+    "gen_ai.prompt.0.content",
+)
+QUESTION_FIELDS = ("question", "query", "input", "user_input", "text", "content", "inputs", "kwargs")
+TEXT_ATTRIBUTES = frozenset(
+    {
+        *QUESTION,
+        "output.value",
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.system_instructions",
+        "langfuse.trace.output",
+        "langfuse.observation.output",
+        "llm.prompts",
+        "llm.choices",
+        "reranker.query",
+        "traceloop.entity.output",
+    }
+)
+TEXT_PREFIXES = (
+    "gen_ai.completion.",
+    "gen_ai.prompt.",
+    "gen_ai.tool.call.",
+    "llm.completions.",
+    "llm.input_messages.",
+    "llm.output_messages.",
+    "llm.prompt_template.",
+    "llm.prompts.",
 )
 QUESTION_KEY = "ragclinic.question.key"
 
@@ -26,6 +55,24 @@ Shingles = Callable[[str], Iterable[str]]
 def question_key(question: str) -> str:
     """The question without case, punctuation and white space: equal keys are the same question asked again."""
     return "".join(c for c in question.casefold() if c.isalnum())
+
+
+def question_text(value: AttributeValue | None) -> str | None:
+    """The question in an attribute: as it is, or out of the JSON that frameworks wrap their inputs in."""
+    if not isinstance(value, str):
+        return None
+    if not value.lstrip().startswith("{"):
+        return value
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    for _ in range(3):  # {"inputs": {"question": ...}}
+        inner = next((found[k] for k in QUESTION_FIELDS if k in found), None) if isinstance(found, dict) else None
+        if isinstance(inner, str):
+            return inner
+        found = inner
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +109,20 @@ class ContentPolicy:
     def _part(self, part: Part) -> Part:
         if self.content == "text":
             return part
-        if self.content == "off" or part.token_keys is None:
+        if self.content == "off":
             return replace(part, text=None, token_keys=None)
-        return replace(part, text=None, token_keys=tuple(self._key(str(k)) for k in part.token_keys))
+        pieces: Iterable[object] | None = part.token_keys
+        if pieces is None and part.text is not None:
+            pieces = units(part.text)
+        keys = None if pieces is None else tuple(self._key(str(piece)) for piece in pieces)
+        return replace(part, text=None, token_keys=keys, tokens=part.tokens if keys is None else len(keys))
 
     def _span(self, span: Span) -> Span:
         attributes: dict[str, AttributeValue] = dict(span.attributes)
         if self.content != "text":
-            question = attributes.get("input.value")
-            for name in TEXT_ATTRIBUTES:
-                attributes.pop(name, None)
-            if self.content == "hashed" and isinstance(question, str) and QUESTION_KEY not in attributes:
+            question = question_text(next((attributes[n] for n in QUESTION if n in attributes), None))
+            for name in [n for n in attributes if n in TEXT_ATTRIBUTES or n.startswith(TEXT_PREFIXES)]:
+                del attributes[name]
+            if self.content == "hashed" and question is not None and QUESTION_KEY not in attributes:
                 attributes[QUESTION_KEY] = f"{self._key(question_key(question)):x}"
         return replace(span, attributes=attributes)

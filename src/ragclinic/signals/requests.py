@@ -4,10 +4,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from ragclinic.signals.content import QUESTION_KEY, question_key
+from ragclinic.signals.content import QUESTION, QUESTION_KEY, question_key, question_text
+from ragclinic.signals.prompts import prompt_parts, used_chunks
 from ragclinic.signals.records import AttributeValue, Chunk, Part, Span
 from ragclinic.signals.seen import Request
-from ragclinic.signals.stages import NS_PER_MS, stages
+from ragclinic.signals.stages import NS_PER_MS, stage_of, stages
 
 KIND = "ragclinic.request.kind"
 ANSWER_CACHE = "ragclinic.cache.answer"
@@ -16,12 +17,41 @@ WINDOW_TOKENS = "ragclinic.window_tokens"
 # Newest name first; every generation met in the field (docs/signals.md).
 INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
 OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion")
-CACHED_TOKENS = ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read")
-FIRST_BYTE_S = ("ragclinic.time_to_first_byte", "gen_ai.response.time_to_first_chunk")
-STREAM = ("gen_ai.request.stream",)
-TENANT = ("tenant.id", "enduser.id", "user.id")
-SESSION = ("session.id", "gen_ai.conversation.id")
-QUESTION = ("input.value", "gen_ai.retrieval.query.text")
+CACHED_TOKENS = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.cached_tokens",
+    "llm.token_count.prompt_details.cache_read",
+)
+FIRST_BYTE_S = (
+    "ragclinic.time_to_first_byte",
+    "gen_ai.response.time_to_first_chunk",
+    "gen_ai.latency.time_to_first_token",
+)
+STREAM = ("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming")
+SESSION = (
+    "session.id",
+    "gen_ai.conversation.id",
+    "langfuse.session.id",
+    "traceloop.association.properties.session_id",
+)
+TENANT = (
+    "tenant.id",
+    "enduser.id",
+    "user.id",
+    "langfuse.user.id",
+    "traceloop.association.properties.user_id",
+    "gen_ai.user",
+    "llm.user",
+    *SESSION,
+)
+ANSWER = (
+    "output.value",
+    "langfuse.trace.output",
+    "langfuse.observation.output",
+    "traceloop.entity.output",
+    "gen_ai.completion.0.content",
+)
 
 
 def build_requests(
@@ -38,23 +68,27 @@ def build_requests(
     for part in parts:
         parts_by[part.trace_id].append(part)
     found = [
-        _request(
-            trace,
-            tuple(sorted(chunks_by.get(trace_id, ()), key=lambda c: c.rank)),
-            tuple(sorted(parts_by.get(trace_id, ()), key=lambda p: p.position)),
-        )
+        _request(trace, chunks_by.get(trace_id, ()), parts_by.get(trace_id, ()))
         for trace_id, trace in by_trace.items()
     ]
     return tuple(sorted(found, key=lambda r: (r.arrival_ns, r.id)))
 
 
-def _request(spans: Sequence[Span], chunks: tuple[Chunk, ...], parts: tuple[Part, ...]) -> Request:
+def _request(spans: Sequence[Span], chunks: Iterable[Chunk], parts: Sequence[Part]) -> Request:
     root = _root(spans)
     own = root.attributes
     everywhere = [own, *(s.attributes for s in spans if s is not root)]
-    question = _text(_first(everywhere, QUESTION))
+    question = question_text(_first(everywhere, QUESTION))
     key = _text(own.get(QUESTION_KEY)) or (question_key(question) if question else None)
     first_byte_s = _number(_first([own], FIRST_BYTE_S))
+    prompt_tokens, cached_tokens = _total(spans, INPUT_TOKENS), _total(spans, CACHED_TOKENS)
+    if prompt_tokens is not None and cached_tokens is not None and cached_tokens > prompt_tokens:
+        prompt_tokens += cached_tokens  # some exporters (Anthropic's own counts) leave cached tokens out
+    used = used_chunks(
+        chunks,
+        {s.span_id: s.start_ns for s in spans},
+        {s.span_id for s in spans if stage_of(s.attributes) == "rerank"},
+    )
     cached = own.get(ANSWER_CACHE)
     streamed = _first(everywhere, STREAM)
     return Request(
@@ -68,16 +102,16 @@ def _request(spans: Sequence[Span], chunks: tuple[Chunk, ...], parts: tuple[Part
         error=root.error,
         question=question,
         question_key=key,
-        answer=_text(own.get("output.value")),
+        answer=_text(_first([own], ANSWER)),
         answer_cached=None if cached is None else cached == "hit",
         streamed=streamed if isinstance(streamed, bool) else None,
-        prompt_tokens=_total(everywhere, INPUT_TOKENS),
-        cached_tokens=_total(everywhere, CACHED_TOKENS),
-        output_tokens=_total(everywhere, OUTPUT_TOKENS),
+        prompt_tokens=prompt_tokens,
+        cached_tokens=cached_tokens,
+        output_tokens=_total(spans, OUTPUT_TOKENS),
         window_tokens=_count(_first(everywhere, (WINDOW_TOKENS,))),
         stages=stages(root, spans),
-        chunks=chunks,
-        parts=parts,
+        chunks=used,
+        parts=prompt_parts(parts, used),
     )
 
 
@@ -92,10 +126,22 @@ def _first(sources: Sequence[Mapping[str, AttributeValue]], names: Sequence[str]
     return next((a[name] for a in sources for name in names if name in a), None)
 
 
-def _total(sources: Sequence[Mapping[str, AttributeValue]], names: Sequence[str]) -> int | None:
-    """The sum over the spans that carry the count: a trace may hold several generations."""
-    found = [n for a in sources if (n := _number(_first([a], names))) is not None]
-    return round(sum(found)) if found else None
+def _total(spans: Sequence[Span], names: Sequence[str]) -> int | None:
+    """The sum over the spans that carry the count: a trace may hold several generations.
+
+    A span above another that carries it (the client of an instrumented server, an agent) counts the same tokens
+    once more and is left out.
+    """
+    found = {s.span_id: n for s in spans if (n := _number(_first([s.attributes], names))) is not None}
+    parents = {s.span_id: s.parent_id for s in spans}
+    above: set[str | None] = set()
+    for span_id in found:
+        parent = parents.get(span_id)
+        while parent is not None and parent not in above:
+            above.add(parent)
+            parent = parents.get(parent)
+    counted = [n for span_id, n in found.items() if span_id not in above] or list(found.values())
+    return round(sum(counted)) if counted else None
 
 
 def _number(value: AttributeValue | None) -> float | None:

@@ -7,7 +7,7 @@ begins. An outermost list is looked through. A broken or endless line is counted
 
 import json
 from collections.abc import Collection, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 from ragclinic.signals.readers.json_parser import Found, Paths, PieceParser
@@ -146,7 +146,7 @@ def _walk(value: Any, path: str, paths: Paths) -> Iterator[tuple[str, Any]]:
 def _groups(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
     """Runs of lines, each from a line that opens an object or list to the next such line; empty runs left out."""
     starts = [i for i, line in enumerate(lines) if i == 0 or line[:1] in (b"{", b"[")]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         run = b"".join(lines[start:end])
         if run.strip():
             yield start + 1, run

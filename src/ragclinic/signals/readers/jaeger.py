@@ -61,7 +61,9 @@ def pairs(tags: Any) -> dict[str, Any]:
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, options: ReadOptions) -> Iterator[Rows]:
     """A row is a span."""
     found = elements(stream, origin, log, {"data.item", "processes", "spans.item"})
-    yield from read_spans(_rows(found), lambda pair, line: parse_span(*pair, line), origin, log, options)
+    yield from read_spans(
+        _rows(found), lambda pair, line: parse_span(pair[0], pair[1], line), origin, log, options
+    )
 
 
 def _rows(found: Iterable[Element]) -> Iterator[tuple[tuple[Any, Mapping[str, Any]], int]]:
