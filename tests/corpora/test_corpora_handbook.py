@@ -25,7 +25,7 @@ CAUSES = (
 SECTIONS = ("现象", "怎样变成秒", "手工确认", "容易误判", "对策与代价", "算例", "相关页面")
 PAGES = sorted(HANDBOOK.rglob("*.md"))
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
-SETTING = re.compile(rf"`((?:{'|'.join(Settings.model_fields)})\.\w+)")
+SETTING = re.compile(rf"`((?:{'|'.join(Settings.model_fields)})\.\w+)(?=[` ])")
 NUMBER = r"\(?\d[\d,]*(?:\.\d+)?\)?"
 SUM = re.compile(rf"(?<![\d.,/×÷−+–-])({NUMBER}(?: ?[×÷−+/] ?{NUMBER})+) ([=≈]) (\d[\d,]*(?:\.\d+)?)")
 
