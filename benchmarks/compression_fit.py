@@ -1,17 +1,17 @@
 """Fits the few weights in `ragclinic/context/weights.py` and prints them.
 
 Run: python benchmarks/compression_fit.py [VECTORS.npz]   (minutes the first time: it embeds; the file keeps that)
-Logistic regression on the `tune` half of 400 NQ and 400 CMRC questions: does the sentence hold a gold answer? Every
-question weighs the same; its sentences without an answer together weigh three times those with one.
+Logistic regression on the `tune` half of 400 NQ and 400 CMRC questions: does the sentence hold a gold answer?
+Every question weighs the same; its sentences without an answer together weigh three times those with one.
 """
 
 import sys
 from pathlib import Path
 
 import numpy as np
-from compression_data import Case, Embedder, cases, holds_answer
 from numpy.typing import NDArray
 
+from compression_data import Case, Embedder, cases, holds_answer
 from ragclinic.context.prepared import sentences_of
 from ragclinic.context.scoring import FEATURES, LEXICAL, features
 
