@@ -53,7 +53,7 @@ class Retriever:
         compiled = compile_context(
             question,
             passages,
-            budget_tokens=settings.compiler.budget_tokens,
+            budget_tokens=settings.compiler.budget_tokens or None,
             count=self._count,
             embed=self._index.remembering(self._embed),
             deduplicate=settings.compiler.deduplicate,

@@ -4,11 +4,12 @@ import os
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
 from ragclinic.cache.answers import AnswerCache, ProcessAnswerCache
-from ragclinic.context import shingles
+from ragclinic.context import CountTokens, shingles
 from ragclinic.engine.embed import Embed
 from ragclinic.engine.index import Index
 from ragclinic.engine.llm.backend import EmbeddedLlm, Llm, RemoteLlm
@@ -26,6 +27,8 @@ from ragclinic.signals.content import ContentPolicy
 from ragclinic.signals.recording import RecordingWriter
 
 BUILTIN_MODEL = "smollm2"
+COUNTS_KEPT = 8192
+"""Texts whose token count is remembered; some 10 MB of sentences."""
 
 
 @contextmanager
@@ -56,7 +59,7 @@ def open_engine(
             in_process = ProcessAnswerCache(settings.cache.max_entries, settings.cache.ttl_s)
             stack.callback(in_process.close)
             cache = in_process
-        retriever = Retriever(settings, index, embed, lambda text: len(tokenizer.encode(text)))
+        retriever = Retriever(settings, index, embed, _counting(tokenizer))
         yield Engine(settings, retriever, index.state, tokenizer, llm, recorder, cache)
 
 
@@ -70,6 +73,16 @@ def local_model(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
 def open_tokenizer(model_path: Path | None, environ: Mapping[str, str] = os.environ) -> Tokenizer:
     """The model's own tokenizer, or pieces of words where the model runs elsewhere."""
     return WordTokenizer() if model_path is None else gguf_tokenizer(model_path, environ)
+
+
+def _counting(tokenizer: Tokenizer) -> CountTokens:
+    """A count that remembers: the same chunks and sentences come again and again."""
+
+    @lru_cache(maxsize=COUNTS_KEPT)
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text))
+
+    return count
 
 
 def _open_llm(settings: Settings, model_path: Path | None, environ: Mapping[str, str]) -> Llm:
