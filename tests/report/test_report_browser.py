@@ -149,14 +149,21 @@ OVERFLOWING = """
 
 DRAWN = """
 (() => {
-  const inked = c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v);
+  const pixels = c => c.getContext('2d').getImageData(0, 0, c.width, c.height);
+  const heat = document.querySelector('#heat');
+  const side = heat.clientHeight - 56;
+  const layers = [...heat.querySelectorAll('canvas')].map(pixels);
+  const opaque = (x, y) => layers.some(p => p.data[4 * ((8 + y) * p.width + 56 + x) + 3] === 255);
+  const widths = [...document.querySelectorAll('#flame-before rect')].map(r => +r.getAttribute('width'));
   return {
-    heat: inked(document.querySelector('#heat canvas')),
-    cdf: inked(document.querySelector('#cdf canvas')),
-    frames: document.querySelectorAll('#flame-before rect').length,
+    heat: opaque(3, side - 3) && opaque(side - 3, side - 3) && opaque(side - 3, 3),
+    cdf: pixels(document.querySelector('#cdf canvas')).data.some(v => v),
+    frames: widths.filter(w => w > 0).length,
+    widest: Math.max(...widths),
   };
 })()
 """
+"""Is the plane of the heat map painted up to its last corner, are there curves, have the frames their width?"""
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -173,6 +180,43 @@ def test_page_draws_without_complaint_and_fits_the_window(
     assert drawn["heat"]
     assert drawn["cdf"]
     assert drawn["frames"] >= 10
+    assert drawn["widest"] > 0.85 * width
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(OVERFLOWING) == []
     assert browser.complaints == []
+
+
+def test_theme_button_turns_the_page_dark_and_back(browser: Browser, page: Page, tmp_path: Path) -> None:
+    """The ground changes, the charts are drawn again, and nothing complains."""
+    path = tmp_path / "report.html"
+    path.write_text(render(page), "utf-8")
+    browser.open(path, 1280)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    canvases = "document.querySelectorAll('#heat canvas, #cdf canvas').length"
+    light, drawn = browser.evaluate(ground), browser.evaluate(canvases)
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate(ground) != light
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate(ground) == light
+    assert browser.evaluate(canvases) == drawn
+    assert browser.complaints == []
+
+
+def test_a_page_without_an_after_draws_too(browser: Browser, page_alone: Page, tmp_path: Path) -> None:
+    """The charts of one run alone, on a phone."""
+    path = tmp_path / "report.html"
+    path.write_text(render(page_alone), "utf-8")
+    browser.open(path, 400)
+    assert browser.evaluate(DRAWN)["frames"] >= 10
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 400
+    assert browser.complaints == []
+
+
+def test_an_injected_script_does_not_run(browser: Browser, page: Page, tmp_path: Path) -> None:
+    """Should escaping ever fail, the page's policy still stops the script."""
+    path = tmp_path / "report.html"
+    broken = render(page).replace("</main>", "<script>document.title = 'owned'</script></main>")
+    path.write_text(broken, "utf-8")
+    browser.open(path, 1280)
+    assert browser.evaluate("document.title") != "owned"
+    assert any("Content Security Policy" in complaint for complaint in browser.complaints)

@@ -18,6 +18,7 @@
   const font = (size) => `${size}px ${getComputedStyle(document.body).fontFamily}`;
 
   const PLANE = ["#3f7fb5", "#8ebbd8", "#dfe8ea", "#f6e3a4", "#eca95c", "#d2553a", "#9c2a1c"];
+  const AXIS = "#747c87"; // reads on both grounds: a heat map drawn again just before printing prints empty in Chromium
   const MARK = { before: "#16191d", after: "#ffffff" };
   const ZONE_NAMES = [[0.02, 0.36, "heat.ideal", "#16191d", "right"], [0.2, 0.78, "heat.coupled", "#16191d", "right"], [0.98, 0.94, "heat.contended", "#ffffff", "left"]];
   const SHAPE = { before: "circle", after: "diamond" };
@@ -26,20 +27,20 @@
   function drawHeat() {
     const box = $("heat");
     if (!box || !data.heat) return;
-    if (heat) heat.dispose();
     const { plane, contours, points } = data.heat;
     const side = plane.map((_, i) => i);
     // Cells of whole pixels: others show as a grid of seams.
     const margin = { left: 56, right: 14, top: 8, bottom: 48 };
     const cells = Math.max(1, Math.min(8, Math.floor((box.clientWidth - margin.left - margin.right) / side.length))) * side.length;
     box.style.height = `${cells + margin.top + margin.bottom}px`;
+    if (heat) heat.dispose();
     heat = echarts.init(box, null, { renderer: "canvas" });
     const longest = Math.max(1e-9, ...Object.values(points).flat().map((p) => p[2]));
-    const label = { color: colour("muted"), fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 12 };
+    const label = { color: AXIS, fontFamily: getComputedStyle(document.body).fontFamily, fontSize: 12 };
     const shown = (name, where) => ({
       type: "value", min: 0, max: 1, interval: 0.25, name, nameLocation: "middle", position: where,
       nameGap: where === "left" ? 34 : 28, nameTextStyle: label, axisLabel: label, splitLine: { show: false },
-      axisLine: { show: true, lineStyle: { color: colour("line") } }, axisTick: { show: true, lineStyle: { color: colour("line") } },
+      axisLine: { show: true, lineStyle: { color: AXIS } }, axisTick: { show: true, lineStyle: { color: AXIS } },
     });
     const hidden = { type: "category", data: side, show: false };
     heat.setOption({
@@ -47,9 +48,9 @@
       grid: { left: margin.left, top: margin.top, width: cells, height: cells, outerBoundsMode: "none" },
       tooltip: {
         confine: true,
-        backgroundColor: colour("ground"),
-        borderColor: colour("line"),
-        textStyle: { color: colour("ink"), fontSize: 12 },
+        backgroundColor: "var(--ground)",
+        borderColor: "var(--line)",
+        textStyle: { color: "var(--ink)", fontSize: 12 },
         formatter: ({ seriesType, seriesName, value }) => {
           const [x, y] = seriesType === "heatmap" ? value.map((v) => v / (side.length - 1)) : value;
           const last = seriesType === "heatmap" ? `${text("heat.heat")} ${value[2]}` : `${seriesName} ${seconds(value[2])}`;
@@ -177,27 +178,34 @@
     }
   }
 
-  function draw() {
-    drawHeat();
+  function drawThemed() {
     drawCurves();
     drawFlames();
+  }
+
+  function draw() {
+    drawHeat();
+    drawThemed();
   }
 
   function setTheme(theme) {
     if (theme) root.dataset.theme = theme;
     else delete root.dataset.theme;
-    draw();
+    drawThemed();
   }
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  $("theme").addEventListener("click", () => {
-    const now = root.dataset.theme || (dark.matches ? "dark" : "light");
-    setTheme(now === "dark" ? "light" : "dark");
-  });
-  dark.addEventListener("change", draw);
+  const theme = () => root.dataset.theme || (dark.matches ? "dark" : "light");
+  $("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
+  dark.addEventListener("change", drawThemed);
   let chosen;
-  addEventListener("beforeprint", () => { chosen = root.dataset.theme; setTheme("light"); });
-  addEventListener("afterprint", () => setTheme(chosen));
+  addEventListener("beforeprint", () => {
+    chosen = root.dataset.theme;
+    if (theme() === "dark") setTheme("light");
+    // A canvas drawn just now prints empty unless its pixels were asked for.
+    for (const canvas of document.querySelectorAll("canvas")) canvas.getContext("2d").getImageData(0, 0, 1, 1);
+  });
+  addEventListener("afterprint", () => { if (chosen !== root.dataset.theme) setTheme(chosen); });
   let width = innerWidth;
   let pending = 0;
   addEventListener("resize", () => {
