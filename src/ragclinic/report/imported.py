@@ -40,7 +40,8 @@ def import_json(report: ImportReport) -> str:
         "kept": report.kept,
         "skipped": report.skipped,
         "bad": [
-            {"kind": b.kind, "count": b.count, "first": str(b.first), "found": visible(b.found)} for b in report.bad
+            {"kind": b.kind, "count": b.count, "first": str(b.first), "found": visible(b.found)}
+            for b in report.bad
         ],
         "sources": [_source(s) for s in report.sources],
         "clock_offsets_ms": report.clock_offsets_ms,
