@@ -105,7 +105,11 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Cause(Generic[M]):
-    """One cause: how it is measured, decided, weighed and cured. See docs/adding/cause.md."""
+    """One cause: how it is measured, decided, weighed and cured. See docs/adding/cause.md.
+
+    `leads_to` are causes that this one brings about: found together, this one comes first. `unless` are causes
+    that explain the same seconds better: where one of them is found, this one is not named.
+    """
 
     id: str
     axis: Axis
@@ -115,6 +119,7 @@ class Cause(Generic[M]):
     decide: Callable[[M], Answer]
     share: Callable[[M, Budget], Interval]
     remedy: Callable[[M, str | None], Remedy]
+    unless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
