@@ -22,6 +22,9 @@ from ragclinic.errors import BadInput
 _BLOCK_CHARS = 65_536
 _MAX_CHARACTER = 32
 """Code points; a longer run of accents on one letter is text made to break programs, and may be cut."""
+_FLAG_LETTERS = "".join(chr(code) for code in range(0x1F1E6, 0x1F200))
+"""Two of them make one flag."""
+_VISIBLE = re.compile(r"\S")
 _JOINER = "\u200d"
 _WORD_END = re.compile(r"(?<=[^\W\d_])(?=[\s.,;:!?，。；：！？、])")
 """Where every tokenizer here starts a new word anyway, so that a block's tokens are the whole text's."""
@@ -53,24 +56,27 @@ def cut(doc: str, text: str, settings: ChunkingSettings, tokenizer: Tokenizer) -
     starts: list[int] = []
     ends: list[int] = []
     blocks = _token_spans(text, tokenizer)
-    start = 0
-    while start < len(text):
+    start = held = 0
+    while visible := _VISIBLE.search(text, start):
+        start = visible.start()
+        gone = bisect_right(ends, start)
+        del starts[:gone], ends[:gone]
         while len(starts) <= size and (block := next(blocks, None)):
-            starts.extend(span[0] for span in block)
-            ends.extend(span[1] for span in block)
-        end, record = _fitting(doc, text, start, starts, size, tokenizer)
-        if record:
-            yield record
+            later = [span for span in block if span[1] > start]
+            starts.extend(span[0] for span in later)
+            ends.extend(span[1] for span in later)
+        end, chunk = _fitting(doc, text, start, starts, size, tokenizer)
+        if chunk.end > held:  # else there is only white space behind the chunk before
+            yield chunk
+            held = chunk.end
         if end == len(text):
             return
         start = _next_start(text, start, end, starts, ends, overlap)
-        gone = bisect_right(ends, start)
-        del starts[:gone], ends[:gone]
 
 
 def _fitting(
     doc: str, text: str, start: int, starts: list[int], size: int, tokenizer: Tokenizer
-) -> tuple[int, ChunkRecord | None]:
+) -> tuple[int, ChunkRecord]:
     """The end of the longest piece from `start` on that has at most `size` tokens, and its chunk.
 
     A word cut off from the space before it can need a token or two more than it did in the running text, so that
@@ -79,16 +85,13 @@ def _fitting(
     count = size
     while True:
         end = len(text) if len(starts) <= count else _back_to_character(text, start, max(starts[count], start + 1))
-        piece = text[start:end].strip()
+        piece = text[start:end].rstrip()
         tokens = len(tokenizer.encode(piece))
         if tokens <= size or count == 1:
             break
         count = max(1, min(count, len(starts)) - (tokens - size))
-    if not piece:
-        return end, None
-    at = start + len(text[start:end]) - len(text[start:end].lstrip())
-    key = hashlib.sha256(f"{doc}\0{at}\0{piece}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return end, ChunkRecord(key, doc, at, at + len(piece), tokens, piece)
+    key = hashlib.sha256(f"{doc}\0{start}\0{piece}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return end, ChunkRecord(key, doc, start, start + len(piece), tokens, piece)
 
 
 def _next_start(text: str, start: int, end: int, starts: list[int], ends: list[int], overlap: int) -> int:
@@ -139,14 +142,5 @@ def _inside_character(text: str, at: int) -> bool:
         or "\U0001f3fb" <= after <= "\U0001f3ff"
     ):
         return True
-    return (
-        _is_flag_letter(after)
-        and (at - len(text[max(0, at - _MAX_CHARACTER) : at].rstrip(_FLAG_LETTERS))) % 2 == 1
-    )
-
-
-_FLAG_LETTERS = "".join(chr(code) for code in range(0x1F1E6, 0x1F200))
-
-
-def _is_flag_letter(character: str) -> bool:
-    return character in _FLAG_LETTERS
+    nearby = text[max(0, at - _MAX_CHARACTER) : at]
+    return after in _FLAG_LETTERS and (len(nearby) - len(nearby.rstrip(_FLAG_LETTERS))) % 2 == 1
