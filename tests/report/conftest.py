@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ragclinic.diagnosis.compare_types import AnswersCompared, Comparison, Percentiles, RunSummary
+from ragclinic.diagnosis.heatmap import plane
 from ragclinic.diagnosis.types import (
     Axes,
     Diagnosis,
@@ -29,8 +30,6 @@ from ragclinic.report.page import (
     Segment,
     ZoneShares,
 )
-
-PLANE_SIDE = 64
 
 
 def make_budget(**stages_ms: float) -> tuple[StageShare, ...]:
@@ -142,7 +141,7 @@ def make_diagnosis(**changes: object) -> Diagnosis:
 def make_comparison(**changes: object) -> Comparison:
     comparison = Comparison(
         before=RunSummary(
-            name="as_found",
+            name="as found",
             requests=40,
             ttft_ms=Percentiles(24_300.0, 34_880.0, 37_000.0),
             total_ms=Percentiles(24_310.0, 34_899.7, 37_020.0),
@@ -172,15 +171,6 @@ def make_comparison(**changes: object) -> Comparison:
         answers=AnswersCompared(40, 14, 0.86),
     )
     return replace(comparison, **changes)  # type: ignore[arg-type]
-
-
-def make_plane() -> tuple[tuple[float, ...], ...]:
-    def heat(memory: float, redundancy: float) -> float:
-        w = max(0.3, 1 - 0.7 * redundancy)
-        return w * memory * 100 + (1 - w) * redundancy * 100
-
-    steps = [i / (PLANE_SIDE - 1) for i in range(PLANE_SIDE)]
-    return tuple(tuple(heat(memory, redundancy) for memory in steps) for redundancy in steps)
 
 
 def _samples(median_ms: float, spread: float) -> tuple[float, ...]:
@@ -290,7 +280,7 @@ def make_prompt() -> PromptView:
     for number in range(6):
         context.append(Segment(needed, "context", number == 0, "" if number == 0 else "duplicate"))
         context.append(Segment(aside, "context", number in (0, 2), "" if number in (0, 2) else "overlap"))
-        context.append(Segment(again + f"[{number}]\n", "context", False, "budget"))
+        context.append(Segment(again + f"[{number}]\n", "context", False, "below the cut"))
     question = Segment("Question: What does the walrus operator give back?", "question")
     history = Segment(
         "What is a lambda? A small anonymous function made by an expression.\n", "history", False, "history"
@@ -319,7 +309,7 @@ def make_page(**changes: object) -> Page:
         before=make_run_before(),
         after=make_run_after(),
         comparison=make_comparison(),
-        plane=make_plane(),
+        plane=plane(),
         prompt=make_prompt(),
         prices=tuple(
             PriceTag(

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from ragclinic import report
+from ragclinic.diagnosis.say import say
 from ragclinic.diagnosis.types import Remedy, StageShare
+from ragclinic.errors import BadInput
 from ragclinic.report.bars import slots
 from ragclinic.report.charts import chart_data
-from ragclinic.report.html import data_block, render
-from ragclinic.report.page import FlameNode, Page, Segment
+from ragclinic.report.html import data_block, render, write_page
+from ragclinic.report.page import FlameNode, Page, PriceTag, Segment
 from ragclinic.report.text import Lang, Words
 
 VENDOR = Path(report.__file__).parent / "vendor"
@@ -213,3 +215,34 @@ def test_vendored_files_are_the_ones_documented() -> None:
     licences = re.findall(r"\[text\]\((licenses/[^)]+)\)", document)
     assert {f"licenses/{p.name}" for p in (VENDOR / "licenses").iterdir()} == set(licences)
     assert all((VENDOR / path).stat().st_size > 300 for path in licences)
+
+
+def test_sentences_that_know_chinese_say_it_on_the_page(page: Page) -> None:
+    """Evidence, remedy, signals and notes come in the page's language."""
+    told = say("lost tokens", "丢失的 token")
+    finding = replace(page.diagnosis.findings[0], evidence=(told,), remedy=Remedy({}, told))
+    diagnosis = replace(page.diagnosis, findings=(finding,), notes=(told,))
+    zh, en = render(replace(page, diagnosis=diagnosis), "zh"), render(replace(page, diagnosis=diagnosis), "en")
+    assert (zh.count("丢失的 token"), zh.count("lost tokens")) == (3, 0)
+    assert (en.count("丢失的 token"), en.count("lost tokens")) == (0, 3)
+
+
+def test_price_tags_show_unknown_as_unknown(page: Page) -> None:
+    """Without a latency model, texts or a known size of the cache there is a dash, not a zero."""
+    bare = PriceTag(rank=None, doc=None, tokens=None, prefill_ms=None, kv_byte_seconds=None, overlap_tokens=None)
+    source = render(replace(page, prices=(bare,)))
+    row = source.split('id="price"')[1].split("<tbody>")[1].split("</tbody>")[0]
+    assert row.count("–") == 7
+    assert "cannot tell" in row
+
+
+def test_page_is_written_whole_or_not_at_all(page_alone: Page, tmp_path: Path) -> None:
+    """Missing folders are made; a place that cannot be written to is one clear line and leaves nothing."""
+    write_page(page_alone, tmp_path / "new" / "report.html", "zh")
+    assert (tmp_path / "new" / "report.html").read_text("utf-8") == render(page_alone, "zh")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        BadInput, match=r"file/report\.html: .*; expected a place to write a report to; choose another"
+    ):
+        write_page(page_alone, tmp_path / "file" / "report.html")
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "new", "report.html"]

@@ -74,6 +74,15 @@ def test_a_comparison_fits_its_schema(comparison: Comparison) -> None:
     validate(comparison_json(bare), "comparison")
 
 
+def test_runs_without_common_questions_have_no_speedup(comparison: Comparison, diagnosis: Diagnosis) -> None:
+    """Infinity is no JSON; unknown is null."""
+    nothing = replace(comparison, questions=0, verdict="not-shown", speedup_total_p95=Interval(1.0, 0.0, math.inf))
+    for value in (comparison_json(nothing), demo_json(nothing, ())):
+        assert value["speedup_total_p95"] is None
+    validate(comparison_json(nothing), "comparison")
+    validate(demo_json(nothing, ()), "demo")
+
+
 def test_demo_holds_what_was_promised(comparison: Comparison, diagnosis: Diagnosis) -> None:
     """The keys that a person or a check reads first."""
     value: Any = demo_json(comparison, diagnosis.findings)

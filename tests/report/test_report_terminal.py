@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from ragclinic.diagnosis.compare_types import Comparison
+from ragclinic.diagnosis.say import say
 from ragclinic.diagnosis.types import Diagnosis, Finding, Interval, Latency, MissingSignal, Remedy
-from ragclinic.report.terminal import VERDICT_LINES, render_diagnosis
-from ragclinic.report.terminal_compare import render_comparison
+from ragclinic.report.terminal import print_comparison, print_diagnosis
+from ragclinic.report.terminal_diagnosis import VERDICT_LINES
 from ragclinic.report.text import Lang
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -31,7 +32,7 @@ def shown(to: Console) -> str:
 
 def diagnosed(diagnosis: Diagnosis, width: int = 80, lang: Lang = "en", next_command: str | None = NEXT) -> str:
     to = console(width)
-    render_diagnosis(diagnosis, to, lang=lang, next_command=next_command)
+    print_diagnosis(to, diagnosis, lang, next_command)
     return shown(to)
 
 
@@ -73,13 +74,13 @@ def test_unknown_and_healthy_look_as_reviewed(diagnosis: Diagnosis, lang: Lang) 
 def test_comparison_looks_as_reviewed(comparison: Comparison, lang: Lang) -> None:
     """Better, worse and not shown."""
     to = console()
-    render_comparison(comparison, to, lang=lang)
+    print_comparison(to, comparison, lang)
     worse = replace(
         comparison, verdict="worse", speedup_total_p95=Interval(0.8, 0.7, 0.9), predicted=None, answers=None
     )
     unsure = replace(worse, verdict="not-shown", speedup_total_p95=Interval(1.08, 0.93, 1.31))
     for other in (worse, unsure):
-        render_comparison(other, to, lang=lang)
+        print_comparison(to, other, lang)
     check(f"comparison.{lang}", shown(to))
 
 
@@ -91,7 +92,7 @@ def test_verdict_has_at_most_eight_lines_within_the_width(diagnosis: Diagnosis, 
         diagnosis.findings[0], evidence=("Word after word of evidence. " * 30,), leads_to=("prefill-bound",) * 2
     )
     to = console(width)
-    render_diagnosis(replace(diagnosis, findings=(long,)), to, lang=lang, next_command=NEXT)
+    print_diagnosis(to, replace(diagnosis, findings=(long,)), lang, NEXT)
     lines = shown(to).splitlines()
     assert lines.index("") <= VERDICT_LINES
     assert max(to.render_str(line, markup=False, highlight=False).cell_len for line in lines) <= width
@@ -120,6 +121,36 @@ def test_bucketed_percentile_shows_its_interval(diagnosis: Diagnosis) -> None:
     assert "P95 8.9 s (5.0 s to 10.0 s)" in diagnosed(replace(diagnosis, latency_ms=latency))
 
 
+def test_sentences_that_know_chinese_say_it(diagnosis: Diagnosis) -> None:
+    """The diagnosis speaks both languages; the report picks."""
+    told = say("{n:,} tokens lost", "丢失 {n:,} 个 token", n=2604)
+    remedy = Remedy({}, say("Stable parts first.", "稳定部分在前。"))
+    finding = replace(diagnosis.findings[0], evidence=(told, told), remedy=remedy)
+    changed = replace(diagnosis, findings=(finding,), notes=(say("A note.", "一条说明。"),))
+    zh, en = diagnosed(changed, lang="zh"), diagnosed(changed)
+    assert "丢失 2,604 个 token丢失 2,604 个 token" in zh
+    assert "稳定部分在前。" in zh
+    assert "一条说明。" in zh
+    assert "2,604 tokens lost 2,604 tokens lost" in en
+
+
+def test_comparison_without_common_questions_says_so(comparison: Comparison) -> None:
+    """Neither an infinite gain nor a claim about an interval that is not there."""
+    nothing = replace(
+        comparison, questions=0, verdict="not-shown", speedup_total_p95=Interval(1.0, 0.0, float("inf"))
+    )
+    few = replace(comparison, questions=2, verdict="not-shown")
+    shown_lines = []
+    for case in (nothing, few):
+        to = console()
+        print_comparison(to, case)
+        shown_lines.append(shown(to).splitlines()[0])
+    assert shown_lines == [
+        "Not shown: no question was answered in both runs.",
+        "Not shown: too few questions (2).",
+    ]
+
+
 def hostile(text: str) -> Finding:
     return Finding(
         cause="context-redundant", axis="context", confidence=0.9, share_of_p95=0.5, evidence=(text,),
@@ -131,9 +162,8 @@ def test_text_from_recordings_is_shown_not_obeyed(diagnosis: Diagnosis) -> None:
     """Escape sequences do not reach the terminal, and markup is text."""
     to = console(200, force_terminal=True, color_system=None)
     finding = hostile("\x1b[2J\x1b]0;owned\x07 [bold red]loud[/] \u202egnp.exe")
-    render_diagnosis(
-        replace(diagnosis, findings=(finding, finding), notes=("\x1b[31m",)), to, next_command="ragclinic \x9b2J"
-    )
+    noisy = replace(diagnosis, findings=(finding, finding), notes=("\x1b[31m",))
+    print_diagnosis(to, noisy, next_command="ragclinic \x9b2J")
     text = COLOUR.sub("", shown(to))
     assert not set(text) & set("\x1b\x07\x9b\u202e")
     assert "[bold red]loud[/]" in text
@@ -144,8 +174,8 @@ def test_no_color_is_respected_and_loses_no_word(diagnosis: Diagnosis, compariso
     outputs = {}
     for name, environment in (("colour", {}), ("plain", {"NO_COLOR": "1"})):
         to = console(force_terminal=True, color_system="truecolor", _environ=environment)
-        render_diagnosis(diagnosis, to, next_command=NEXT)
-        render_comparison(comparison, to)
+        print_diagnosis(to, diagnosis, next_command=NEXT)
+        print_comparison(to, comparison)
         outputs[name] = shown(to)
     colours = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])m")
     assert colours.search(outputs["colour"])

@@ -43,6 +43,7 @@ def test_every_word_is_used() -> None:
         "heat.contended",
     }
     computed |= {"compare.total", "compare.ttft", "page.before", "page.after"}
+    computed |= {"imported.format", "imported.versions", "imported.signals"}
     assert [
         key for key in named if f'"{key}"' not in sources and f"'{key}'" not in sources and key not in computed
     ] == []

@@ -4,12 +4,13 @@ Both runs answered the same questions. JSON names are the field names.
 """
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 from ragclinic.diagnosis.types import Interval, Prediction
 
 ComparisonVerdict = Literal["better", "worse", "not-shown"]
-"""`not-shown`: the interval of the speed-up holds 1, so these runs do not tell."""
+"""`not-shown`: the interval of the speed-up holds 1, or the questions are too few; these runs do not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class AnswersCompared:
 class Comparison:
     """The same questions before and after.
 
-    A speed-up is before / after at P95, above 1 when it got faster, with its 95 % interval. `predicted` is the P95
+    A speed-up is before / after at P95, above 1 when it got faster, with its 95 % interval; from 0 to infinity
+    where no question was answered in both runs. `predicted` is the P95
     of the total time that the diagnosis of `before` promised for the remedies taken together.
     """
 
@@ -74,6 +76,12 @@ class Comparison:
     speedup_ttft_p95: Interval | None = None
     predicted: Prediction | None = None
     answers: AnswersCompared | None = None
+
+    @property
+    def known_speedup(self) -> Interval | None:
+        """The speed-up of the total time, or None where no question was answered in both runs."""
+        speedup = self.speedup_total_p95
+        return speedup if speedup.low > 0 and isfinite(speedup.high) else None
 
     @property
     def prediction_error(self) -> float | None:

@@ -4,13 +4,11 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from ragclinic.diagnosis.heatmap import COUPLED_UP_TO, IDEAL_UP_TO
 from ragclinic.report.json_ import Json, plain
 from ragclinic.report.numbers import duration
 from ragclinic.report.page import FlameNode, HeatPoint, Page, RunView
 from ragclinic.report.text import Words, visible
-
-ZONE_LIMITS = (30.5, 70.5)
-"""Heat between the zones: 0-30 ideal, 31-70 coupled, 71-100 contended."""
 
 CDF_POINTS = 200
 """Steps of a curve at most: more than pixels can tell, so that 100,000 requests weigh no more than 200."""
@@ -80,7 +78,7 @@ def contours(plane: Sequence[Sequence[float]]) -> list[list[tuple[float, float]]
     """For each limit between zones, the points (memory, redundancy) where the plane crosses it."""
     return [
         [p for row, heats in enumerate(plane) for p in _crossing(heats, limit, row / (len(plane) - 1))]
-        for limit in ZONE_LIMITS
+        for limit in (IDEAL_UP_TO, COUPLED_UP_TO)
     ]
 
 

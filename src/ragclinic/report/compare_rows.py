@@ -39,7 +39,11 @@ def rows(comparison: Comparison, words: Words) -> list[Row]:
 
 def headline(comparison: Comparison, words: Words) -> str:
     """The gain in one line, with its interval."""
-    speedup = comparison.speedup_total_p95
+    speedup = comparison.known_speedup
+    if speedup is None:
+        return words("compare.no_pairs")
+    if comparison.verdict == "not-shown" and not speedup.low <= 1 <= speedup.high:
+        return words("compare.too_few", n=count(comparison.questions))
     low, high = speedup.low, speedup.high
     if comparison.verdict == "worse":  # said as a slow-down, so is its interval
         low, high = 1 / high, 1 / low

@@ -8,16 +8,19 @@ import base64
 import hashlib
 import json
 from importlib import resources
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import ragclinic
-from ragclinic.report import bars, charts, compare_rows, numbers, terminal
+from ragclinic.errors import BadInput
+from ragclinic.report import bars, charts, compare_rows, numbers
 from ragclinic.report.json_ import Json
 from ragclinic.report.page import Page
 from ragclinic.report.prompt_blocks import blocks
-from ragclinic.report.text import Lang, Words, setting, visible
+from ragclinic.report.terminal_diagnosis import prediction
+from ragclinic.report.text import Lang, Words, setting
 from ragclinic.report.tiles import gauge, tiles
 
 LANG_TAGS = {"en": "en", "zh": "zh-Hans"}
@@ -31,7 +34,7 @@ def render(page: Page, lang: Lang = "en") -> str:
     data = charts.chart_data(page, bars.slots(run for _, run in runs), words)
     sources = _scripts(data)
     return (
-        _environment()
+        _environment(words)
         .get_template("page.html")
         .render(
             t=words,
@@ -45,7 +48,7 @@ def render(page: Page, lang: Lang = "en") -> str:
             gauge=gauge(page.comparison) if page.comparison else None,
             compared=compare_rows.rows(page.comparison, words) if page.comparison else [],
             rows=compare_rows,
-            prediction=lambda finding: terminal.prediction(finding, words),
+            prediction=lambda finding: prediction(finding, words),
             data=data,
             data_block=data_block(data),
             scripts=[Markup(s) for s in sources],  # noqa: S704 - our own files
@@ -55,6 +58,24 @@ def render(page: Page, lang: Lang = "en") -> str:
             credits=CREDITS,
         )
     )
+
+
+def write_page(page: Page, path: Path, lang: Lang = "en") -> None:
+    """Write the page to a file, whole or not at all.
+
+    Raises:
+        BadInput: the place cannot be written to.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    text = render(page, lang)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, "utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise BadInput(
+            f"{path}: {error.strerror or error}; expected a place to write a report to; choose another"
+        ) from error
 
 
 def data_block(data: Json) -> Markup:
@@ -79,17 +100,22 @@ def _policy(scripts: list[str]) -> str:
     return f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}"
 
 
-def _environment() -> Environment:
+def _environment(words: Words) -> Environment:
     environment = Environment(
         loader=PackageLoader("ragclinic.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,
+        finalize=lambda value: (
+            words.said(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
     )
     for show in (numbers.duration, numbers.percent, numbers.count, numbers.times, numbers.byte_seconds):
         environment.filters[show.__name__] = show
+    environment.filters["known"] = lambda value, show=None: (
+        compare_rows.UNKNOWN if value is None else environment.filters[show](value) if show else value
+    )
     environment.filters["blocks"] = blocks
     environment.filters["setting"] = lambda pair: setting(*pair)
     return environment

@@ -28,18 +28,20 @@ def diagnosis_json(diagnosis: Diagnosis) -> dict[str, Json]:
 
 def comparison_json(comparison: Comparison) -> dict[str, Json]:
     """What `ragclinic verify --json` prints."""
-    return _object(comparison)
+    values = {f.name: getattr(comparison, f.name) for f in fields(comparison)}
+    values["speedup_total_p95"] = comparison.known_speedup
+    return {name: plain(value) for name, value in values.items()}
 
 
 def demo_json(comparison: Comparison, findings: Sequence[Finding]) -> dict[str, Json]:
     """What `demo.json` holds; `findings` are those of the as-found run."""
     before, after = comparison.before, comparison.after
-    predicted, ttft = comparison.predicted, comparison.speedup_ttft_p95
+    predicted, total, ttft = comparison.predicted, comparison.known_speedup, comparison.speedup_ttft_p95
     return {
         "as_found": _run(before),
         "treated": _run(after),
         "speedup_ttft_p95": None if ttft is None else plain(ttft.value),
-        "speedup_total_p95": plain(comparison.speedup_total_p95.value),
+        "speedup_total_p95": None if total is None else plain(total.value),
         "evidence_kept": {"as_found": plain(before.evidence_kept), "treated": plain(after.evidence_kept)},
         "findings": [finding.cause for finding in findings],
         "predicted_p95_ms": None if predicted is None else plain(predicted.p95_ms),

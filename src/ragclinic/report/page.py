@@ -58,18 +58,18 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class PriceTag:
-    """What one chunk of one prompt cost, and whether the answer used it (None: cannot tell).
+    """What one chunk of one prompt cost, and whether the answer used it. None is unknown.
 
     `kv_byte_seconds` is KV cache bytes times seconds held; `overlap_tokens` are shared with other chunks of the
     prompt; `kept` tells whether the treated prompt still holds some of it (None without a treated prompt).
     """
 
-    rank: int
-    doc: str
-    tokens: int
-    prefill_ms: float
+    rank: int | None
+    doc: str | None
+    tokens: float | None
+    prefill_ms: float | None
     kv_byte_seconds: float | None
-    overlap_tokens: int
+    overlap_tokens: float | None
     used: bool | None = None
     kept: bool | None = None
 
@@ -78,7 +78,7 @@ class PriceTag:
 class Segment:
     """A stretch of a prompt in reading order. `why` says in a word or two why it was cut, or kept.
 
-    Words known to `i18n` under `why` (`duplicate`, `overlap`, `budget`, `volatile`, `moved`) are translated.
+    Words known to `i18n` under `why` are translated: those of the compiler, and `volatile`, `moved`, `history`.
     """
 
     text: str

@@ -11,7 +11,7 @@ from ragclinic.report.text import Lang, Words, visible
 VERDICT_STYLES = {"better": "bold green", "worse": "bold red", "not-shown": "bold yellow"}
 
 
-def render_comparison(comparison: Comparison, console: Console, *, lang: Lang = "en") -> None:
+def print_comparison(console: Console, comparison: Comparison, lang: Lang = "en") -> None:
     """Print the comparison to the console, at most some twenty lines."""
     words = Words(lang)
     style = VERDICT_STYLES[comparison.verdict]

@@ -2,12 +2,14 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Literal
 
 import tomlkit
+
+from ragclinic.diagnosis.say import in_language
 
 Lang = Literal["en", "zh"]
 
@@ -45,6 +47,14 @@ class Words:
     def __call__(self, key: str, **values: str) -> str:
         """The sentence under this key; an unknown key raises `KeyError`."""
         return self._table[key].format(**values)
+
+    def said(self, sentence: str) -> str:
+        """A sentence of the diagnosis in this language where it knows how, safe to show."""
+        return visible(in_language(sentence, self.lang))
+
+    def all_said(self, sentences: Iterable[str]) -> str:
+        """Sentences one after the other; Chinese ones need no space between them."""
+        return ("" if self.lang == "zh" else " ").join(map(self.said, sentences))
 
     def name(self, group: str, id_: str) -> str:
         """The word for an id (a stage, a role, a cause ...), or the id itself where the table has none."""
