@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragclinic import report
+from ragclinic.diagnosis.causes import CAUSES
 from ragclinic.report import bars, numbers, text
-from ragclinic.report.text import Words, setting, table, visible
+from ragclinic.report.text import Lang, Words, setting, table, visible
 
 NAME_GROUPS = ("axis", "basis", "cause", "fact", "role", "run", "stage", "verdict", "verdict_word", "why")
 """Groups that are looked up by an id of the data."""
@@ -49,9 +50,17 @@ def test_every_word_is_used() -> None:
     ] == []
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_cause_has_a_title(lang: Lang) -> None:
+    """Each cause that can be found, and each it leads to, is told in words."""
+    ids = {id_ for cause in CAUSES for id_ in (cause.id, *cause.leads_to)}
+    assert len(ids) >= len(CAUSES)
+    assert {id_ for id_ in ids if f"cause.{id_}" not in table(lang)} == set()
+
+
 def test_an_id_without_a_word_stands_for_itself() -> None:
     """A new stage or cause is shown by its id until somebody translates it."""
-    assert Words("zh").name("stage", "prefill") == "预填充"
+    assert Words("zh").name("stage", "queue") == "排队"
     assert Words("zh").name("stage", "brew-coffee") == "brew-coffee"
 
 

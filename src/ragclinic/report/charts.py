@@ -60,7 +60,7 @@ def cdf(runs: Mapping[str, RunView], slo_ms: float, words: Words) -> Json:
     series: list[Json] = []
     for (run, measure), samples in curves.items():
         label = (
-            f"{words(f'compare.{measure}')}, {words(f'page.{run}')}"
+            words("comma").join((words(f"compare.{measure}"), words(f"page.{run}")))
             if len(runs) > 1
             else words(f"compare.{measure}")
         )

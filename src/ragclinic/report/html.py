@@ -24,7 +24,12 @@ from ragclinic.report.text import Lang, Words, setting
 from ragclinic.report.tiles import gauge, tiles
 
 LANG_TAGS = {"en": "en", "zh": "zh-Hans"}
-CREDITS = ("Apache ECharts 6.1 (Apache-2.0)", "d3-flame-graph 5.0 (Apache-2.0), d3 (ISC)", "uPlot 1.6 (MIT)")
+LIBRARIES = (
+    ("heat", "echarts.heat.min.js", "Apache ECharts 6.1 (Apache-2.0)"),
+    ("cdf", "uPlot.min.js", "uPlot 1.6 (MIT)"),
+    ("flame", "d3-flame-graph.min.js", "d3-flame-graph 5.0 (Apache-2.0), d3 (ISC)"),
+)
+"""For each part of the data the script that draws it, and whose work it is; see vendor/VENDORED.md."""
 
 
 def render(page: Page, lang: Lang = "en") -> str:
@@ -55,7 +60,7 @@ def render(page: Page, lang: Lang = "en") -> str:
             styles=[Markup(_read("vendor", "uPlot.min.css")), Markup(_read("templates", "style.css"))],  # noqa: S704
             policy=_policy(sources),
             version=ragclinic.__version__,
-            credits=CREDITS,
+            credits=[credit for part, _, credit in LIBRARIES if data[part]],
         )
     )
 
@@ -86,12 +91,7 @@ def data_block(data: Json) -> Markup:
 
 def _scripts(data: dict[str, Json]) -> list[str]:
     """The scripts that this page needs, libraries first."""
-    needed = [
-        ("echarts.heat.min.js", data["heat"]),
-        ("uPlot.min.js", data["cdf"]),
-        ("d3-flame-graph.min.js", data["flame"]),
-    ]
-    return [*(_read("vendor", name) for name, wanted in needed if wanted), _read("templates", "page.js")]
+    return [*(_read("vendor", file) for part, file, _ in LIBRARIES if data[part]), _read("templates", "page.js")]
 
 
 def _policy(scripts: list[str]) -> str:
