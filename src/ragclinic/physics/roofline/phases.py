@@ -15,13 +15,16 @@ def pairs(offset_tokens: float, tokens: float, window_tokens: int | None = None)
     return pairs(offset_tokens, growing) + (tokens - growing) * window_tokens
 
 
-def prefill_step(cost: StepCost, offset_tokens: int, tokens: int) -> Step:
-    """The step that computes `tokens` of one prompt behind `offset_tokens` that are computed or cached."""
+def prefill_step(cost: StepCost, offset_tokens: int, tokens: int, last: bool = True) -> Step:
+    """The step that computes `tokens` of one prompt behind `offset_tokens` that are computed or cached.
+
+    Only the `last` chunk of a prompt makes a row of logits.
+    """
     window = cost.window_tokens
     end = offset_tokens + tokens
     return Step(
         tokens=tokens,
-        rows=1,
+        rows=int(last),
         prefill_pairs=pairs(offset_tokens, tokens),
         prefill_pairs_window=pairs(offset_tokens, tokens, window) if window else 0.0,
         prefill_context=end,
@@ -36,7 +39,7 @@ def prefill_ms(
     total, at = 0.0, cached_tokens
     while at < prompt_tokens:
         tokens = min(prompt_tokens - at, chunk_tokens or prompt_tokens)
-        total += cost.step_ms(prefill_step(cost, at, tokens))
+        total += cost.step_ms(prefill_step(cost, at, tokens, last=at + tokens == prompt_tokens))
         at += tokens
     return total
 
