@@ -17,12 +17,12 @@ LOOKED_AT = 20
 
 
 def sniff(head: bytes) -> float:
-    """Fairly sure where every line ends in a number and most have several frames."""
+    """Fairly sure where all lines but one end in a number and most have several frames."""
     rows = head.decode("utf-8", "replace").splitlines()
     rows = [row for row in (rows if len(rows) <= LOOKED_AT else rows[:LOOKED_AT]) if row.strip()]
     stacks = [found["stack"] for row in rows if (found := LINE.fullmatch(row.strip())) is not None]
     deep = sum(1 for stack in stacks if ";" in stack and not stack.endswith("}"))
-    return 0.6 if rows and len(stacks) == len(rows) and deep * 2 > len(rows) else 0.0
+    return 0.6 if len(stacks) >= max(1, len(rows) - 1) and deep * 2 > len(rows) else 0.0
 
 
 def parse_line(line: str) -> tuple[str, float]:
