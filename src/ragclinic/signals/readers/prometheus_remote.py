@@ -10,10 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from google.protobuf.message import DecodeError
-
 from ragclinic.signals.readers.clock import epoch_ns
-from ragclinic.signals.readers.prometheus_proto import request_class
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
 
@@ -44,6 +41,10 @@ def parse_body(body: bytes, origin: Origin, log: ReadLog) -> Iterator[Sample]:
     Raises:
         ValueError: not snappy, larger than allowed, or no write request.
     """
+    from google.protobuf.message import DecodeError  # heavy, and only remote write needs it
+
+    from ragclinic.signals.readers.prometheus_proto import request_class
+
     request = request_class()()
     try:
         request.ParseFromString(_plain(body))

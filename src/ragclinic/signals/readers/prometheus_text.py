@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import BinaryIO
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from ragclinic.signals.readers.clock import Sweeps, epoch_ns, find_time
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
@@ -97,6 +95,8 @@ def _time_ns(text: str | None) -> int | None:
 
 @lru_cache(maxsize=65_536)
 def _series(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    from prometheus_client.parser import text_string_to_metric_families  # loads a web server, so only when needed
+
     if NAME.fullmatch(text):
         return text, ()
     try:
