@@ -21,7 +21,7 @@ QUESTION = (
     "traceloop.entity.input",
     "gen_ai.prompt.0.content",
 )
-QUESTION_FIELDS = ("question", "query", "input", "user_input", "text", "content", "inputs", "kwargs")
+QUESTION_FIELDS = ("question", "query", "input", "user_input", "text", "content", "messages", "inputs", "kwargs")
 TEXT_ATTRIBUTES = frozenset(
     {
         *QUESTION,
@@ -61,17 +61,19 @@ def question_text(value: AttributeValue | None) -> str | None:
     """The question in an attribute: as it is, or out of the JSON that frameworks wrap their inputs in."""
     if not isinstance(value, str):
         return None
-    if not value.lstrip().startswith("{"):
+    if not value.lstrip().startswith(("{", "[")):
         return value
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    for _ in range(3):  # {"inputs": {"question": ...}}
-        inner = next((found[k] for k in QUESTION_FIELDS if k in found), None) if isinstance(found, dict) else None
-        if isinstance(inner, str):
-            return inner
-        found = inner
+    for _ in range(4):  # {"inputs": {"messages": [{"content": ...}]}}
+        if isinstance(found, list):
+            found = found[-1] if found else None
+        if isinstance(found, dict):
+            found = next((found[k] for k in QUESTION_FIELDS if k in found), None)
+        if isinstance(found, str):
+            return found
     return value
 
 

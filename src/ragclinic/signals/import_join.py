@@ -93,7 +93,7 @@ class _Finishing:
         count = self._number("duplicates")
         if not count:
             return 0, None
-        first = self._run("first_duplicate").fetchone()
+        first = self._run("first_duplicate").fetchall()[0]
         for name in ("spans", "chunks", "parts"):
             if self.rows.get(name):
                 self._rewrite(name, f"{name}_once")
@@ -101,7 +101,7 @@ class _Finishing:
 
     def _join(self) -> int:
         self._run("join")
-        joined = int(self._connection.execute("SELECT count(*) FROM moves").fetchone()[0])
+        joined = int(self._connection.execute("SELECT count(*) FROM moves").fetchall()[0][0])
         for name in ("chunks", "parts"):
             if joined and self.rows.get(name):
                 self._rewrite(name, f"{name}_moved")
@@ -119,7 +119,7 @@ class _Finishing:
         )
 
     def _number(self, name: str) -> int:
-        return int(self._run(name).fetchone()[0])
+        return int(self._run(name).fetchall()[0][0])
 
     def _view(self, name: str) -> None:
         path = self._folder / name / SEGMENT
@@ -129,11 +129,15 @@ class _Finishing:
         schema = with_source(TABLES[name])
         rows = 0
         with rewritten(self._folder, name) as writer:
-            for batch in self._run(query).to_arrow_reader(BATCH_ROWS):
+            for batch in self._connection.sql(_text(query)).to_arrow_reader(BATCH_ROWS):
                 rows += len(batch)
                 writer.write_table(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
         self.rows[name] = rows
         self._view(name)
+
+
+def _text(query: str) -> str:
+    return files("ragclinic.signals").joinpath("sql", f"{query}.sql").read_text("utf-8")
 
 
 def _link(row: tuple[Any, ...]) -> Link:

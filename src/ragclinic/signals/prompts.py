@@ -45,7 +45,16 @@ def used_chunks(
     for found in reranked[-1:] or lists.values():
         for chunk in found:
             merged.setdefault(chunk.chunk_id, chunk)
-    return tuple(replace(_counted(chunk), rank=rank) for rank, chunk in enumerate(merged.values()))
+    told = {chunk.chunk_id: chunk for found in lists.values() for chunk in found if chunk.doc is not None}
+    full = (_placed(chunk, told.get(chunk.chunk_id)) for chunk in merged.values())
+    return tuple(replace(_counted(chunk), rank=rank) for rank, chunk in enumerate(full))
+
+
+def _placed(chunk: Chunk, other: Chunk | None) -> Chunk:
+    """The chunk with its place in its document, which a search tells and a reranker leaves out."""
+    if chunk.doc is not None or other is None:
+        return chunk
+    return replace(chunk, doc=other.doc, start=other.start, end=other.end, text=chunk.text or other.text)
 
 
 def _counted(chunk: Chunk) -> Chunk:
