@@ -155,7 +155,7 @@ def _event(device: int, found: Mapping[str, Any]) -> Event:
 
 def _size(value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value < 2**62:
-        raise ValueError(f"{str(value)[:40]!r}; expected a whole number")
+        raise ValueError(f"{kind(value)}; expected a whole number of at least zero")
     return value
 
 
