@@ -1,5 +1,6 @@
 """JSON parsed piece by piece, for documents that do not fit into memory: values at wanted paths come out whole."""
 
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import ijson
@@ -26,7 +27,7 @@ class PieceParser:
 
     def __init__(self, paths: Paths) -> None:
         self._events = ijson.sendable_list()
-        self._coroutine = ijson.parse_coro(self._events, multiple_values=True, use_float=True)
+        self._coroutine = ijson.parse_coro(self._events, multiple_values=True)
         self._paths = paths
         self._building: _Building | None = None
         self._depth = 0
@@ -77,7 +78,8 @@ class PieceParser:
         if self._building is None:
             return found
         built = self._building
-        built.builder.event(event, value)
+        # Exact integers of any size come as int, all else as Decimal (asking for floats would lose integers).
+        built.builder.event(event, float(value) if isinstance(value, Decimal) else value)
         if self._depth > built.floor:
             return None
         self._building = None

@@ -18,6 +18,8 @@ PIECE_BYTES = 4 * 1024 * 1024
 """Messages up to this size are taken whole."""
 MAX_SPAN_BYTES = 32 * 1024 * 1024
 SIZE_BYTES = 4
+_ID_SIZES = (16, 8)
+"""Of a span's first two fields, its trace id and its own; a metric begins with name and description."""
 ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -27,14 +29,16 @@ def content_of(message: bytes) -> Content:
         entry = _first_entry(message)
         if entry is None:
             return "unknown"
-        wires = {field.number: field.wire for field in fields(message, entry.start, entry.end)}
+        inner = {field.number: field for field in fields(message, entry.start, entry.end)}
     except ValueError:
         return "unknown"
-    if wires.get(7) == 1 and wires.get(1) == LENGTH_DELIMITED:
+    wires = {number: field.wire for number, field in inner.items()}
+    sizes = tuple(inner[n].end - inner[n].start if n in inner else 0 for n in (1, 2))
+    if wires.get(1, LENGTH_DELIMITED) != LENGTH_DELIMITED or wires.get(11) == 1:
+        return "logs"
+    if 1 in (wires.get(7), wires.get(8)) or (sizes == _ID_SIZES and wires.get(7) != LENGTH_DELIMITED):
         return "spans"
-    if wires.get(1) == LENGTH_DELIMITED and {5, 7, 9, 10, 11}.intersection(wires):
-        return "metrics"
-    return "logs" if wires.get(1) == 1 or wires.get(11) == 1 else "unknown"
+    return "metrics" if {5, 7, 9, 10, 11}.intersection(wires) else "unknown"
 
 
 def _first_entry(message: bytes) -> Field | None:

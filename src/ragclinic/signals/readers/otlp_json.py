@@ -100,14 +100,15 @@ def _resource(value: Any) -> dict[str, Any]:
 
 
 def _id(value: Any, digits: int) -> str:
-    plain = hex_id(value, digits)
-    if len(plain) == digits or not isinstance(value, str):
-        return plain
-    try:
-        raw = base64.b64decode(value, validate=True)
-    except (ValueError, binascii.Error):
-        return plain
-    return raw.hex() if len(raw) * 2 == digits else plain
+    """An identifier in hexadecimal, as the specification has it, or in base64 as a plain protobuf printer does."""
+    if isinstance(value, str) and len(value) != digits:
+        try:
+            raw = base64.b64decode(value, validate=True)
+        except (ValueError, binascii.Error):
+            raw = b""
+        if len(raw) * 2 == digits:
+            return raw.hex()
+    return hex_id(value, digits)
 
 
 def _parent(value: Any) -> str | None:
