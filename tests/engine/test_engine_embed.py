@@ -125,3 +125,5 @@ def test_the_embedded_model_puts_a_question_near_its_answer_in_two_languages() -
     assert near[1] > near[2] + 0.2
     assert near[3] > near[2] + 0.2
     assert embed([]).shape == (0, 512)
+    many = BuiltinEmbedder(workers=3)(texts * 5)
+    np.testing.assert_allclose(many, np.tile(vectors, (5, 1)), atol=1e-5)  # shared out, in the same order
