@@ -15,7 +15,7 @@ SMOOTHED_OVER = 8
 """Samples of memory that one smoothed value is the mean of: itself and those before it."""
 NEAREST_GAPS = 2.0
 """A request between two samples takes the nearest one within so many sampling intervals."""
-MAX_SAMPLED = 160
+MAX_SAMPLED = 112
 """Requests whose chunks are compared; of more, those around P95 and a random rest."""
 SEED = 20261201
 

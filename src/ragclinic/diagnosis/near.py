@@ -15,7 +15,7 @@ from ragclinic.signals.seen import Request, Seen
 P95 = 0.95
 REACH = 0.05
 """Quantiles on either side of P95 at which a request stops counting."""
-MAX_NEAR = 96
+MAX_NEAR = 64
 """More requests add work and no certainty; of more, evenly spaced ones are taken."""
 
 Measure = Callable[[Request], float | None]

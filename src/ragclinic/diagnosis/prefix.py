@@ -5,6 +5,7 @@ difference is lost to it, and would not be if what is stable stood first.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from ragclinic.signals.records import Part, PartRole
@@ -122,7 +123,7 @@ def _told(request: Request) -> list[Part]:
 
 def _first_difference(ours: Sequence[Part], theirs: Sequence[Part]) -> tuple[int, int]:
     """Index of our part, and of the token in it, at which the prompts differ; the end where they do not."""
-    stream = tuple(key for part in theirs for key in part.token_keys or ())
+    stream = tuple(chain.from_iterable(part.token_keys or () for part in theirs))
     offset = 0
     for index, part in enumerate(ours):
         keys = part.token_keys or ()
@@ -159,10 +160,11 @@ def _same_history(earlier: Request, later: Request) -> int:
 
 
 def _keys(request: Request, role: PartRole) -> tuple[int, ...] | None:
-    parts = [p for p in request.parts if p.role == role]
-    if any(p.token_keys is None for p in parts):
+    keys = [p.token_keys for p in request.parts if p.role == role]
+    known = [k for k in keys if k is not None]
+    if len(known) < len(keys):
         return None
-    return tuple(key for part in parts for key in part.token_keys or ())
+    return known[0] if len(known) == 1 else tuple(chain.from_iterable(known))
 
 
 def _same_chunks(ours: Sequence[Part], theirs: Sequence[Part]) -> bool:

@@ -20,6 +20,9 @@ def prescribe(seen: Seen, diagnosis: Diagnosis) -> Prescription:
         remedies += [WHOLE_COMPILER, _running_compiler(seen.settings)]
     settings = together(remedies)
     changed = {n: v for n, v in settings.items() if n not in seen.settings or seen.settings[n] != v}
+    if "compiler.enabled" in changed:
+        # What stood ready while it was off starts to act now, and is to be read in the file.
+        changed = {n: v for n, v in settings.items() if n in changed or n in WHOLE_COMPILER}
     prediction = Replay(seen).predict(changed) if changed else None
     return Prescription(changed, diagnosis.findings, prediction, dict(seen.settings))
 

@@ -14,6 +14,11 @@ from ragclinic.diagnosis.say import in_language, say
 from ragclinic.diagnosis.types import Finding, Prediction
 from ragclinic.engine.settings import Settings
 
+SAME_PASS = say(
+    "The same pass ranks what is left against the question and fills this budget.",
+    "同一遍处理还会把剩下的句子按与问题的相关程度排序，装满这个预算。",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Prescription:
@@ -80,14 +85,19 @@ def _table(names: list[str], result: Mapping[str, object], prescription: Prescri
     for name in names:
         key = name.partition(".")[2]
         if name not in prescription.settings:
-            table.add(key, result[name])
-            table[key].comment(in_language(say("as it was", "未改变"), lang))
+            unchanged = tomlkit.item(result[name])
+            unchanged.comment(in_language(say("as it was", "未改变"), lang))
+            table.add(key, unchanged)
             continue
         for finding in prescription.findings:
             if name in finding.remedy.settings and finding.cause not in said:
                 said.add(finding.cause)
                 for line in _why(finding, lang):
                     table.add(tomlkit.comment(line))
+        if name == "compiler.budget_tokens" and not any(
+            f.remedy.settings.get(name) for f in prescription.findings
+        ):
+            table.add(tomlkit.comment(in_language(SAME_PASS, lang)))
         table.add(key, result[name])
     return table
 

@@ -11,6 +11,7 @@ here. Other settings are taken to change nothing; a prescription does not hold t
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -53,10 +54,7 @@ class Replay:
         self._ensemble = ensemble(seen)
         self._times = times_of(self._requests)
         self._prompts = prompts_of(self._requests)
-        self._compiled = Compilation.of(self._requests)
-        self._stable = stable_prefixes(self._requests)
         self._slots = slots_of(seen)
-        self._waits_before: list[float] | None = None
 
     def predict(self, changes: Mapping[str, object]) -> Prediction | None:
         """P95 of the total time with these changes, or None where the recording does not tell what they do."""
@@ -76,6 +74,18 @@ class Replay:
             # More slots help where the hardware idles; where it is the limit they give nothing.
             high = max(high, float(np.quantile(self._times.total(), P95)))
         return Prediction(point, min(low, point), max(high, point), "replay")
+
+    @cached_property
+    def _compiled(self) -> Compilation:
+        return Compilation.of(self._requests)
+
+    @cached_property
+    def _stable(self) -> Floats:
+        return stable_prefixes(self._requests)
+
+    @cached_property
+    def _waits_before(self) -> list[float]:
+        return waits(self._jobs(self._times), self._slots)
 
     def _hits(self, settings: Mapping[str, object]) -> frozenset[str]:
         """Requests that the answer cache would have answered and did not."""
@@ -135,8 +145,6 @@ class Replay:
             return times
         slots = changes.get("llm.slots")
         after = waits(self._jobs(times), slots if isinstance(slots, int) else self._slots)
-        if self._waits_before is None:
-            self._waits_before = waits(self._jobs(self._times), self._slots)
         change = np.array(after) - np.array(self._waits_before)
         queue = np.where(times.queue > 0, np.maximum(0.0, self._times.queue + change), 0.0)
         return Times(times.rest, times.load, queue, times.prefill, times.decode)

@@ -39,8 +39,10 @@ SLOW_FACTOR = 2.0
 """Time per output token of the slow requests over the median of all."""
 THINKING = 3.0
 """Output tokens over those of the answer that the user sees."""
-TAKEN_AWAY = 0.5
-"""Share of the decode that remedies commonly take: answers half as long, or two tokens a step by speculation."""
+TAKEN_AWAY = 0.25
+TAKEN_AWAY_AT_MOST = 0.5
+"""Shares of the decode that remedies commonly take: a quarter from shorter answers, half from two tokens a step by
+speculation. The lower one counts: needed work must not stand above a fault that a setting cures."""
 
 NEEDS = (GENERATION, OUTPUT_TOKENS)
 
@@ -112,9 +114,9 @@ def decide(m: Measured) -> Answer:
 
 
 def share(m: Measured, budget: Budget) -> Interval:
-    """Half of the decode, from a third to three quarters: what its remedies commonly take away."""
-    found = bounded(TAKEN_AWAY * m.decode_share, budget, ("decode",))
-    return Interval(found.value, found.value * 2 / 3, found.value * 3 / 2)
+    """What its remedies commonly take away of the decode, as part of P95."""
+    low = bounded(TAKEN_AWAY * m.decode_share, budget, ("decode",))
+    return Interval(low.value, low.low, bounded(TAKEN_AWAY_AT_MOST * m.decode_share, budget, ("decode",)).value)
 
 
 def remedy(_m: Measured, variant: str | None) -> Remedy:

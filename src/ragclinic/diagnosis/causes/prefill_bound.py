@@ -36,8 +36,10 @@ BOUND = 0.5
 SURELY_BOUND = 0.8
 SLOW_FACTOR = 2.5
 """Prefill of the slow requests over what the others' pace makes of their tokens."""
-TAKEN_AWAY = 0.5
-"""Share of the prefill that remedies commonly take: hardware of twice the speed, or half of the prefix reused."""
+TAKEN_AWAY = 0.25
+TAKEN_AWAY_AT_MOST = 0.5
+"""Shares of the prefill that remedies commonly take: a quarter by reuse and chunking, half by hardware twice as
+fast. The lower one counts: needed work must not stand above a fault that a setting cures."""
 
 NEEDS = (GENERATION, PROMPT_TOKENS, CHUNKS)
 
@@ -103,9 +105,9 @@ def decide(m: Measured) -> Answer:
 
 
 def share(m: Measured, budget: Budget) -> Interval:
-    """Half of the prefill, from a third to three quarters: what its remedies commonly take away."""
-    found = bounded(TAKEN_AWAY * m.prefill_share, budget, ("prefill",))
-    return Interval(found.value, found.value * 2 / 3, found.value * 3 / 2)
+    """What its remedies commonly take away of the prefill, as part of P95."""
+    low = bounded(TAKEN_AWAY * m.prefill_share, budget, ("prefill",))
+    return Interval(low.value, low.low, bounded(TAKEN_AWAY_AT_MOST * m.prefill_share, budget, ("prefill",)).value)
 
 
 def remedy(_m: Measured, _variant: str | None) -> Remedy:
