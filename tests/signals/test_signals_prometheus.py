@@ -93,6 +93,14 @@ def test_any_text_is_accounted_for_line_by_line(data: str) -> None:
     assert len(found) == log.kept
 
 
+def test_a_page_says_what_its_programs_could_have_told() -> None:
+    _, log = text("DCGM_FI_DEV_FB_USED 1\nDCGM_FI_PROF_DRAM_ACTIVE 0.5\nvllm:kv_cache_usage_perc 1\nother 2\n")
+    assert set(log.missing) == {"pcie throughput", "pcie link", "throttle reasons", "prefix hits"}
+    assert "DCGM_FI_PROF_PCIE_RX_BYTES" in log.missing["pcie throughput"]
+    _, log = text("other 2\n")
+    assert log.missing == {}
+
+
 def query(result: list[Any], kind: str = "matrix") -> tuple[list[Sample], ReadLog]:
     body = {"status": "success", "data": {"resultType": kind, "result": result}}
     return make_read(prometheus_query.READER, json.dumps(body).encode())

@@ -14,6 +14,7 @@ from ragclinic.errors import BadInput
 from ragclinic.signals.readers.clock import epoch_ns
 from ragclinic.signals.readers.elements import elements
 from ragclinic.signals.readers.fields import obj
+from ragclinic.signals.readers.prometheus_lacks import SeenNames
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
 
@@ -49,6 +50,7 @@ def parse_series(series: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, 
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:
     """One sample a point; a row is a point, or a series that is none."""
+    names = SeenNames()
     for path, value, line in elements(stream, origin, log, {SERIES, ERROR}):
         here = origin.at(line)
         if path == ERROR:
@@ -60,9 +62,11 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
                     continue
                 sample = Sample(epoch_ns(time_s), name, number, labels)
                 log.keep()
+                names.add(name)
                 yield sample
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             log.reject("not a series", here, str(error))
+    names.say(log)
 
 
 def _points(series: Mapping[str, Any], single: str, many: str) -> Iterator[tuple[Any, Any]]:

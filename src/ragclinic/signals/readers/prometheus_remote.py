@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from ragclinic.signals.readers.clock import epoch_ns
+from ragclinic.signals.readers.prometheus_lacks import SeenNames
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
 
@@ -67,10 +68,14 @@ def parse_body(body: bytes, origin: Origin, log: ReadLog) -> Iterator[Sample]:
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:
     """One sample a sample, some for each native histogram; a row is either."""
     body = stream.read(MAX_BODY_BYTES + 1)
+    names = SeenNames()
     try:
-        yield from parse_body(body, origin, log)
+        for sample in parse_body(body, origin, log):
+            names.add(sample.name)
+            yield sample
     except ValueError as error:
         log.reject("not a write request", origin, str(error))
+    names.say(log)
 
 
 def _plain(body: bytes) -> bytes:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from ragclinic.signals.readers.clock import Sweeps, epoch_ns, find_time
 from ragclinic.signals.readers.lines import lines
+from ragclinic.signals.readers.prometheus_lacks import SeenNames
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
 
@@ -61,7 +62,7 @@ def parse_line(text: str) -> tuple[str, dict[str, str], float, int | None]:
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:
     """One sample a line; a row is a line with a sample, comments are passed over."""
     dated: int | None = None
-    sweeps = Sweeps(origin, log)
+    sweeps, names = Sweeps(origin, log), SeenNames()
     for here, text in lines(stream, origin, log):
         mark = _mark_time(text, here, log)
         if mark is not None or text.startswith("#"):
@@ -77,9 +78,11 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
             log.reject("value not finite", here, f"{name} is {value}; expected a number")
             continue
         log.keep()
+        names.add(name)
         printed = time_ns if time_ns is not None else dated
         undated = sweeps.time_ns((name, tuple(sorted(labels.items())))) if printed is None else printed
         yield Sample(undated, name, value, labels)
+    names.say(log)
 
 
 def _number(text: str) -> float:
