@@ -190,15 +190,18 @@ BAD_SPANS = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD_SPANS)
-@pytest.mark.parametrize("route", ["json", "protobuf"])
+# A time that is an object cannot be written in protobuf.
+BAD_ROUTES = [(kind, "json") for kind in BAD_SPANS] + [
+    (k, "protobuf") for k in BAD_SPANS if k != "unreadable span"
+]
+
+
+@pytest.mark.parametrize(("kind", "route"), BAD_ROUTES)
 def test_a_bad_span_is_counted_by_its_kind_and_the_others_are_kept(kind: str, route: str) -> None:
     bad, says = BAD_SPANS[kind]
     good = span(spanId="00f067aa0ba902b7")
     data, reader = otlp(bad, good, bad), otlp_json.READER
     if route == "protobuf":
-        if kind == "unreadable span":
-            pytest.skip("a time that is an object cannot be written in protobuf")
         data, reader = protobuf(data), otlp_proto.READER
     tables, log = read(reader, data)
     assert (log.kept, [(b.kind, b.count) for b in log.bad]) == (1, [(kind, 2)])

@@ -208,12 +208,18 @@ def _read_source(
                 return _unknown(source, opened)
             for found in reader.read(opened.stream, opened.origin, log, read_options):
                 tables.add(found, number)
+            for damage in opened.damage:
+                _reject_damage(log, source, damage)
     except BadInput as error:
-        log.reject(DAMAGED, Origin(source.path), str(error).removeprefix(f"{source.path}: "))
+        _reject_damage(log, source, error)
     finally:
         tables.end_source(number)
     name = reader.id if reader is not None else None
     return SourceReport(source.path, name, log.kept, log.skipped, log.bad, log.missing, tuple(log.notes))
+
+
+def _reject_damage(log: ReadLog, source: Source, damage: BadInput) -> None:
+    log.reject(DAMAGED, Origin(source.path), str(damage).removeprefix(f"{source.path}: "))
 
 
 def _chosen(wanted: str | None, head: bytes) -> Reader | None:

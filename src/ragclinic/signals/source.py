@@ -1,14 +1,14 @@
 """Opens what people hand over: files, folders, standard input; plain, gzip or zstd, told by their first bytes.
 
 What comes out is a stream of plain bytes and its first 64 KiB, by which the format is recognised; names of files
-are never looked at. Memory stays bounded whatever the size. A damaged or exploding file raises `BadInput` from the
-stream itself at the place of the damage, so what came before it is still read.
+are never looked at. Memory stays bounded whatever the size. The stream of a damaged or exploding file ends where
+the damage is, and `Opened.damage` then says what it was, so what came before it is still read.
 """
 
 import codecs
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -50,11 +50,15 @@ class Source:
 
 
 class Opened(NamedTuple):
-    """An open input: the plain stream from its beginning, and that beginning."""
+    """An open input: the plain stream from its beginning, and that beginning.
+
+    `damage` fills once the stream was read to its end, where that end is not the file's.
+    """
 
     stream: BinaryIO
     head: bytes
     origin: Origin
+    damage: list[BadInput]
 
 
 OnBytes = Callable[[int], None]
@@ -74,7 +78,7 @@ def open_source(source: Source, on_bytes: OnBytes = lambda _: None) -> Iterator[
     """Opens an input. `on_bytes` is told how many bytes were taken from the file, before decompression.
 
     Raises:
-        BadInput: it cannot be opened, is an archive, or (from the stream, later) is damaged or explodes.
+        BadInput: it cannot be opened, is an archive, or is damaged from its very beginning.
     """
     try:
         file = source.open()
@@ -82,8 +86,13 @@ def open_source(source: Source, on_bytes: OnBytes = lambda _: None) -> Iterator[
         raise BadInput(f"{source.path}: {error.strerror}; expected a readable file; check it") from error
     with file:
         counted = _Counted(file, source.path, on_bytes)
-        head, chunks = _head(_decoded(_decompressed(counted, source.path)))
-        yield Opened(stream_of(chunks), head, Origin(source.path, modified_ns=source.modified_ns))
+        damage: list[BadInput] = []
+        chunks = _until_damage(_decoded(_decompressed(counted, source.path)), damage)
+        seen = _first(chunks)
+        if damage and not any(seen):
+            raise damage[0]
+        origin = Origin(source.path, modified_ns=source.modified_ns)
+        yield Opened(stream_of(chain(seen, chunks)), b"".join(seen)[:HEAD_BYTES], origin, damage)
 
 
 def _sources(path: Path, stdin: BinaryIO | None) -> Iterator[Source]:
@@ -192,22 +201,19 @@ def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
-def _head(chunks: Iterator[bytes]) -> tuple[bytes, Iterable[bytes]]:
-    """The beginning, and all chunks from the beginning; damage inside the beginning is raised where it stands."""
-    seen: list[bytes] = []
+def _until_damage(chunks: Iterator[bytes], damage: list[BadInput]) -> Iterator[bytes]:
     try:
-        while sum(map(len, seen)) < HEAD_BYTES and (chunk := next(chunks, None)) is not None:
-            seen.append(chunk)
+        yield from chunks
     except BadInput as error:
-        if not any(seen):
-            raise
-        return b"".join(seen)[:HEAD_BYTES], chain(seen, _raising(error))
-    return b"".join(seen)[:HEAD_BYTES], chain(seen, chunks)
+        damage.append(error)
 
 
-def _raising(error: BadInput) -> Iterator[bytes]:
-    yield b""
-    raise error
+def _first(chunks: Iterator[bytes]) -> list[bytes]:
+    """The chunks that hold the head."""
+    seen: list[bytes] = []
+    while sum(map(len, seen)) < HEAD_BYTES and (chunk := next(chunks, None)) is not None:
+        seen.append(chunk)
+    return seen
 
 
 class _Borrowed(io.RawIOBase):
