@@ -80,6 +80,11 @@ def test_the_vocabulary_is_kept_and_a_damaged_copy_is_made_anew(tmp_path: Path) 
     assert gguf_tokenizer(path, environ).encode("hello") == first.encode("hello")
 
 
+def test_a_cache_folder_that_cannot_be_written_does_no_harm(tmp_path: Path) -> None:
+    path = make_gguf(tmp_path / "m.gguf")
+    assert gguf_tokenizer(path, {"RAGCLINIC_CACHE": str(path)}).encode("hello")
+
+
 def test_two_vocabularies_have_two_identities(tmp_path: Path) -> None:
     environ = {"RAGCLINIC_CACHE": str(tmp_path)}
     one = gguf_tokenizer(make_gguf(tmp_path / "a.gguf", "smollm"), environ)

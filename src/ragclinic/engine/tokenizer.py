@@ -8,6 +8,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -96,7 +97,8 @@ def gguf_tokenizer(model: Path, environ: Mapping[str, str] = os.environ) -> BpeT
         inner = tokenizers.Tokenizer.from_str(cached.read_text("utf-8"))
     except Exception:  # noqa: BLE001  absent, cut off or of another version: tokenizers raises a bare Exception
         inner = _build(model)
-        _keep(cached, inner.to_str())
+        with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+            _keep(cached, inner.to_str())
     vocabulary = hashlib.sha256(inner.to_str().encode()).hexdigest()[:8]
     return BpeTokenizer(f"gguf-bpe-{inner.get_vocab_size()}-{vocabulary}", inner)
 

@@ -59,11 +59,6 @@ class Journal(NamedTuple):
     live: Mapping[str, tuple[str, int]]
     whole_bytes: int
 
-    def entry(self, doc: str) -> DocumentEntry:
-        """The entry of a live document."""
-        name, position = self.live[doc]
-        return next(segment for segment in self.segments if segment.name == name).documents[position]
-
 
 def read_meta(folder: Path) -> IndexMeta:
     """What the index in this folder was made with.
