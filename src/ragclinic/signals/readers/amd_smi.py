@@ -1,8 +1,9 @@
 """`rocm-smi --json` and `amd-smi metric --json`: one document, or one after another, with all devices of a moment.
 
-Read: rocm-smi of ROCm 5 and 6 (`card0` -> `{"VRAM Total Used Memory (B)": "1073741824"}`, all values strings)
-and amd-smi of ROCm 6 and 7 (a list, since 6.4 under `gpu_data`, of groups of `{"value": 16, "unit": "GT/s"}`).
-Bandwidth sent and received are megabits per second there. Neither prints a time: documents keep their order.
+As public captures show them: rocm-smi of ROCm 5 and 6 (`card0` -> `{"VRAM Total Used Memory (B)":
+"1073741824"}`, all values strings) and amd-smi of ROCm 6 (a list, in newer versions under `gpu_data`, of groups
+of `{"value": 16, "unit": "GT/s"}`). Bandwidth sent and received are megabits per second there. Neither prints a
+time: documents keep their order.
 """
 
 from collections.abc import Iterator, Mapping
@@ -126,7 +127,7 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any, str]]
 
 READER = Reader(
     id="amd-smi-json",
-    versions=("rocm-smi (ROCm 5, 6)", "amd-smi (ROCm 6, 7)"),
+    versions=("rocm-smi (ROCm 5, 6)", "amd-smi (ROCm 6)"),
     signals=("device memory", "device use", "power", "clocks"),
     sniff=sniff,
     read=read,

@@ -1,6 +1,6 @@
 """`bpftrace -f json`: one object for each map, histogram or message, a line each or spread over lines.
 
-Read: bpftrace 0.14 to 0.24 (`src/output/json.cpp`, `tests/runtime/outputs`). The metric is the map's name, its
+Read: `src/output/json.cpp` and the expected outputs of its tests, of 2026-08. The metric is the map's name, its
 key (`comm,pid`) a label. Histograms become cumulative buckets; bpftrace's upper bounds are inclusive, as `le`
 is. Maps are printed without a time: a printed `time("%Y-%m-%d %H:%M:%S")` dates what follows, else the order is
 kept.
@@ -141,7 +141,7 @@ def _series(metric: str, key: str | None, rows: list[Any]) -> Iterator[Found]:
 
 READER = Reader(
     id="bpftrace-json",
-    versions=("bpftrace 0.14 to 0.24",),
+    versions=("bpftrace of 2026-08 and before",),
     signals=("run queue delay", "tcp connect time", "retransmits", "cuda calls"),
     sniff=sniff,
     read=read,

@@ -189,7 +189,7 @@ def _error(line: Mapping[str, Any], fields: Fields) -> str | None:
 
 READER = Reader(
     id="json-lines",
-    versions=("any", "Ollama API 0.1 to 0.31", "llama.cpp timings", "vLLM per-request metrics"),
+    versions=("any", "Ollama API", "llama.cpp timings", "vLLM per-request metrics"),
     signals=("request spans", "stages", "token counts"),
     sniff=sniff,
     read=read,

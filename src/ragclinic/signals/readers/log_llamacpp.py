@@ -1,7 +1,6 @@
 """The log of llama.cpp's server: slot lines and timings of each request, sizes of model, cache and window.
 
-Read: `tools/server/server-context.cpp` of 2026-08 and its forerunners since 2024
-(`examples/server/server.cpp`), and own runs of llama.cpp 2026-10. Prefixes: `1.33.019.326 I slot print_timing:
+From own runs of llama.cpp 2026-10 and public logs since 2024. Prefixes: `1.33.019.326 I slot print_timing:
 id  3 | task 0 | ` (minutes, seconds, milliseconds, microseconds since the start), before 2026 without time and
 level; then the three timings were one record of several lines. A time put before a line by Docker or journald
 is taken; the server's own has no date and is laid from the time at which the file was written. Each request
@@ -195,7 +194,7 @@ class SlotLog:
 
 READER = Reader(
     id="llamacpp-log",
-    versions=("llama.cpp server 2024-03 to 2026-10",),
+    versions=("llama.cpp server of 2024 to 2026-10",),
     signals=("request spans", "prefix hits", "kv size", "offloaded layers", "truncation"),
     sniff=sniff,
     read=read,

@@ -1,6 +1,7 @@
 """The log of the Ollama server: one `[GIN]` line a request, model loads, truncation, layers that did not fit.
 
-Read: Ollama 0.3 to 0.31 (`server/sched.go`, `llm/llama_server.go`, `ml/device.go`, `envconfig`). A GIN line is
+Read: `server/sched.go`, `llm/llama_server.go`, `ml/device.go` and `discover` of 2026-08; lines of 2025 from public
+logs. A GIN line is
 printed when the answer is complete and holds the whole duration, queue included, to the second of its end.
 Loads and truncations come before it and are laid into the request they fall into. Since 0.30 the lines of
 llama.cpp's server are among them and give prefill, decode and tokens; before, only the API's answer has them
@@ -186,7 +187,7 @@ def _by_trace(spans: list[Span]) -> list[list[Span]]:
 
 READER = Reader(
     id="ollama-log",
-    versions=("Ollama 0.3 to 0.31",),
+    versions=("Ollama of 2025-04 to 2026-08",),
     signals=("request spans", "model loads", "truncation", "offloaded layers", "out of memory"),
     sniff=sniff,
     read=read,

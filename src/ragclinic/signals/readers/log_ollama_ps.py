@@ -1,7 +1,7 @@
 """`ollama ps`: the loaded models, their size, and how much of each lies on the GPU.
 
-Read: Ollama 0.1.33 to 0.31 (`cmd/cmd.go`). `PROCESSOR` is `100% GPU`, `100% CPU`, or `5%/95% CPU/GPU` with the
-CPU first; `CONTEXT` stands there since 0.11. Sizes are decimal. Several tables in a row (from `watch`) keep
+Read: `cmd/cmd.go` of 2026-08. `PROCESSOR` is `100% GPU`, `100% CPU`, or `5%/95% CPU/GPU` with the
+CPU first; Older versions have no `CONTEXT`. Sizes are decimal. Several tables in a row (from `watch`) keep
 their order.
 """
 
@@ -69,7 +69,7 @@ def _gpu_share(processor: str) -> float:
 
 READER = Reader(
     id="ollama-ps",
-    versions=("Ollama 0.1.33 to 0.31",),
+    versions=("Ollama to 2026-08",),
     signals=("offloaded share", "window"),
     sniff=sniff,
     read=read,

@@ -1,6 +1,6 @@
 """What `ollama run --verbose` prints behind each answer: durations and counts.
 
-Read: Ollama 0.1.20 to 0.31 (`api/types.go: Metrics.Summary`). `prompt eval count` is missing where all of it
+Read: `api/types.go: Metrics.Summary` of 2026-08. `prompt eval count` is missing where all of it
 was cached by versions before mid-2024, so a missing count is unknown, not zero; the rate is too high on a
 cached prompt and is not taken. What total leaves over load, prompt and eval is queue and the rest, and stays
 unaccounted. No time is printed: answers are laid one after another.
@@ -89,7 +89,7 @@ def _spans(block: dict[str, int], origin: Origin, number: int, end_ns: int) -> l
 
 READER = Reader(
     id="ollama-verbose",
-    versions=("Ollama 0.1.20 to 0.31",),
+    versions=("Ollama to 2026-08",),
     signals=("request spans", "model loads"),
     sniff=sniff,
     read=read,

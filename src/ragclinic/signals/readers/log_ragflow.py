@@ -1,6 +1,6 @@
 """The footer that RAGFlow writes behind an answer's prompt: how long each of its steps took.
 
-Read: `api/db/services/dialog_service.py` of RAGFlow 0.13 to 0.22. Newer: `## Time elapsed:` with a line a step,
+Read: `api/db/services/dialog_service.py` of 2025. Newer: `## Time elapsed:` with a line a step,
 in the order in which they run; `Query refinement(LLM)` is a call of the model before the search, and its
 retrieval holds the embedding of the question. Older: one line `Refine Question / Keywords / Retrieval / LLM:
 ... ms`. No time of day is printed: answers are laid one after another.
@@ -126,7 +126,7 @@ def _spans(block: Mapping[str, float], origin: Origin, number: int, end_ns: int)
 
 READER = Reader(
     id="ragflow-footer",
-    versions=("RAGFlow 0.13 to 0.22",),
+    versions=("RAGFlow of 2025", "its older one-line footer"),
     signals=("request spans", "stages"),
     sniff=sniff,
     read=read,

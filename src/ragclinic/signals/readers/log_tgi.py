@@ -1,9 +1,9 @@
 """The router log of text-generation-inference: a `Success` line for each request, as text or as JSON.
 
-Read: `router/src/server.rs` of TGI 1.0 to 3.3.6 (in maintenance). The span of the line holds the times in
-Rust's Debug form: validation, queue, inference and time per token; inference is prefill and decode together, so
-neither the first token nor the cache is told. The number of output tokens follows from inference over time per
-token. The line is printed when the answer is complete.
+Read: `router/src/server.rs` of TGI 3.3.6 (in maintenance); a log of 2024-12. The span of the line holds the
+times in Rust's Debug form: validation, queue, inference and time per token; inference is prefill and decode
+together, so neither the first token nor the cache is told. The number of output tokens follows from inference
+over time per token. The line is printed when the answer is complete.
 """
 
 import json
@@ -108,7 +108,7 @@ def _spans(found: Mapping[str, str], line: str, here: Origin, number: int, log: 
 
 READER = Reader(
     id="tgi-log",
-    versions=("text-generation-inference 1.0 to 3.3.6",),
+    versions=("text-generation-inference 2.x to 3.3.6",),
     signals=("request spans", "queue", "out of memory"),
     sniff=sniff,
     read=read,

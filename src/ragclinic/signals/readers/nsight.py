@@ -1,9 +1,10 @@
 """The SQLite export of Nsight Systems (`nsys export --type sqlite`): ranges, kernels, copies, device memory.
 
-Read: the schema reference of Nsight Systems 2021.5 to 2026.3. Tables are made only where there is something to
-put in; times are nanoseconds since the session began, whose own time stands in TARGET_INFO_SESSION_START_TIME.
-A kernel or a copy is laid under the innermost NVTX range that was open on the thread that launched it (tenant
-or stage ranges), so that it can be told whose it was. All spans are of kind `profile`: they are no requests.
+Names from the schema reference of Nsight Systems 2021.5 and queries in use since. Tables are made only where
+there is something to put in; times are nanoseconds since the session began, whose own time stands in
+TARGET_INFO_SESSION_START_TIME. A kernel or a copy is laid under the innermost NVTX range that was open on the
+thread that launched it (tenant or stage ranges), so that it can be told whose it was. All spans are of kind
+`profile`: they are no requests.
 
 SQLite needs a file, so the stream is copied to a temporary one. Only plain tables are read, never views.
 """
@@ -234,7 +235,7 @@ def _sound(start: Any, end: Any) -> bool:
 
 READER = Reader(
     id="nsight-sqlite",
-    versions=("Nsight Systems 2021.5 to 2026.3",),
+    versions=("Nsight Systems since 2021.5",),
     signals=("nvtx ranges", "kernels", "memory copies", "device memory"),
     sniff=sniff,
     read=read,

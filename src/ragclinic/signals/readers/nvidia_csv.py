@@ -1,8 +1,8 @@
 """`nvidia-smi --query-gpu=... --format=csv -lms N`: any columns, with or without units, any number of devices.
 
-Read: drivers 361 to 580. The header names the columns and, in brackets, their units; with `nounits` the values
-lack them. Throttle columns are `clocks_throttle_reasons.*` up to driver 530 and `clocks_event_reasons.*` since.
-This query has no PCIe throughput: `nvidia-smi dmon -s t` or `-q` prints it.
+As public captures of drivers 470 to 580 show it. The header names the columns and, in brackets, their units;
+with `nounits` the values lack them. Throttle columns are `clocks_throttle_reasons.*` up to driver 530 and
+`clocks_event_reasons.*` since. This query has no PCIe throughput: `nvidia-smi dmon -s t` or `-q` prints it.
 """
 
 import csv
@@ -144,7 +144,7 @@ def _say_lacking(columns: Sequence[Column], log: ReadLog) -> None:
 
 READER = Reader(
     id="nvidia-smi-csv",
-    versions=("nvidia-smi 361 to 580",),
+    versions=("nvidia-smi 470 to 580",),
     signals=("device memory", "device use", "power", "clocks", "throttle reasons", "pcie link"),
     sniff=sniff,
     read=read,

@@ -1,8 +1,9 @@
 """`nvidia-smi dmon` and `nvidia-smi pmon`: a table of a line a second for each device or process.
 
-Read: drivers 384 to 580. Two comment lines name the columns and their units, and come again every few rows; `-o
-DT` (or `-o T`) adds date and time. Without them a row has no time: rows are taken to be a second apart, the
-default. `sm` and `mem` are percent of time, `rxpci` and `txpci` MB/s, `fb` MiB. `-` is unknown.
+As public captures of drivers 470 to 580 show it. Two comment lines name the columns and their units, and come
+again every few rows; `-o DT` (or `-o T`) adds date and time. Without them a row has no time: rows are taken to
+be a second apart, the default. `sm` and `mem` are percent of time, `rxpci` and `txpci` MB/s, `fb` MiB. `-` is
+unknown.
 """
 
 import re
@@ -130,7 +131,7 @@ def _say_lacking(columns: Sequence[str], log: ReadLog) -> None:
 
 READER = Reader(
     id="nvidia-smi-dmon",
-    versions=("nvidia-smi dmon and pmon 384 to 580",),
+    versions=("nvidia-smi dmon and pmon 470 to 580",),
     signals=("device memory", "device use", "power", "clocks", "pcie throughput", "memory by process"),
     sniff=sniff,
     read=read,

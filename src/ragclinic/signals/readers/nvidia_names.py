@@ -1,8 +1,8 @@
 """What nvidia-smi's columns are called here, and how its units become base units.
 
-Column names from the driver's own `--help-query-gpu` (manual pages of drivers 361 to 550) and from public captures
-up to driver 580. What OpenTelemetry has a name for gets that name (`hw.gpu.*`), everything else keeps its column's
-name behind `nvidia_smi.`. Memory is in bytes, shares are 0..1, clocks in Hz, rates in bytes per second.
+Column names as public captures of drivers 470 to 580 show them. What OpenTelemetry has a name for gets that
+name (`hw.gpu.*`), everything else keeps its column's name behind `nvidia_smi.`. Memory is in bytes, shares are
+0..1, clocks in Hz, rates in bytes per second.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """`perf script`: a block of lines for each sample, a header and its stack, the innermost frame first.
 
-Read: perf 4.18 to 6.12 (`tools/perf/builtin-script.c`). A sample becomes one record with its stack folded,
+From own runs of perf 6.1. A sample becomes one record with its stack folded,
 outermost frame first, as flame graphs want it; the value is the sample's period (events since the sample
 before). Times are of the machine's monotonic clock, which has no date: the first sample is put at the time at
 which the file was written.
@@ -104,7 +104,7 @@ def _sample(head: Head, frames: list[str], written_ns: int, first_s: float) -> S
 
 READER = Reader(
     id="perf-script",
-    versions=("perf 4.18 to 6.12",),
+    versions=("perf 6.1",),
     signals=("cpu stacks",),
     sniff=sniff,
     read=read,

@@ -1,8 +1,7 @@
 """The messages of Prometheus remote write, versions 1 and 2, built at run time: no generated code, no compiler.
 
-Field numbers from Prometheus 3.5: `prompb/remote.proto`, `prompb/types.proto` and
-`prompb/io/prometheus/write/v2/types.proto`. Only fields that carry samples are named; the others are left
-unread by protobuf itself.
+Field numbers from Prometheus' `prompb/types.proto` and `prompb/io/prometheus/write/v2/types.proto`. Only fields
+that carry samples are named; the others are left unread by protobuf itself.
 """
 
 from functools import cache

@@ -1,9 +1,8 @@
 """The JSON of Prometheus' HTTP API: `query_range` (a matrix) and `query` (a vector).
 
-Read in the documents of Prometheus 3.5, *HTTP API, expression query result formats*: values are strings, times
-are seconds. The result of an expression that drops the name (`rate(...)`, `histogram_quantile(...)`) names no
-metric, and a value without a name cannot be kept; asking for the bare series gives names. Native histograms are
-read as buckets.
+Values are strings, times are seconds. The result of an expression that drops the name (`rate(...)`,
+`histogram_quantile(...)`) names no metric, and a value without a name cannot be kept; asking for the bare
+series gives names. Native histograms are read as buckets.
 """
 
 import math
@@ -92,7 +91,7 @@ def _buckets(found: Mapping[str, Any]) -> Iterator[tuple[str, str | None, float]
 
 READER = Reader(
     id="prometheus-query",
-    versions=("Prometheus HTTP API v1 (2.x, 3.5)",),
+    versions=("Prometheus HTTP API v1",),
     signals=("kv usage", "queue", "preemptions", "prefix hits", "latency histograms", "device memory", "pcie"),
     sniff=sniff,
     read=read,

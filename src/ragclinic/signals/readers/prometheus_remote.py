@@ -1,6 +1,6 @@
 """Bodies of Prometheus remote write, version 1 and 2: protobuf compressed with snappy's block format.
 
-Versions read: remote write 1.0 and 2.0-rc.4 as Prometheus 3.5 sends them. A file holds one body; `parse_body`
+A file holds one body; `parse_body`
 serves a receiver. Native histograms become classic buckets (`_bucket` with `le`), so that one histogram code
 serves all. Stale markers (a special NaN that says a series ended) are sound and hold nothing for us.
 """

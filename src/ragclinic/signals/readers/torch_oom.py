@@ -1,13 +1,9 @@
 """The text of PyTorch's out-of-memory error, wherever it stands: in a log, a traceback, a service's own message.
 
-Generations, from `c10/cuda/CUDACachingAllocator.cpp` of PyTorch 1.4 to 2.15:
-
-    up to 2.0  CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 24.00 GiB total capacity; 22.50 GiB already
-               allocated; 10.00 MiB free; 23.10 GiB reserved in total by PyTorch)
-    since 2.1  CUDA out of memory. Tried to allocate 1.96 GiB. GPU 0 has a total capacity of 79.18 GiB of which
-    1.08
-               GiB is free. ... Of the allocated memory 75.31 GiB is allocated by PyTorch, and 1.83 GiB is
-               reserved by PyTorch but unallocated.
+Up to 2.0: `CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 24.00 GiB total capacity; 22.50 GiB already
+allocated; 10.00 MiB free; 23.10 GiB reserved in total by PyTorch)`. Since 2.1: `Tried to allocate 1.96 GiB. GPU
+0 has a total capacity of 79.18 GiB of which 1.08 GiB is free. ... Of the allocated memory 75.31 GiB is
+allocated by PyTorch, and 1.83 GiB is reserved by PyTorch but unallocated.`
 
 In the older, reserved *includes* allocated; it is converted, so that both say what is held and not given out. Only
 that part can be fragmentation: where it is smaller than what was asked for, the device is simply full.
@@ -88,7 +84,7 @@ def _bytes(found: re.Match[str]) -> float:
 
 READER = Reader(
     id="torch-oom",
-    versions=("PyTorch 1.4 to 2.15",),
+    versions=("PyTorch up to 2.0", "PyTorch since 2.1"),
     signals=("out of memory",),
     sniff=sniff,
     read=read,

@@ -1,8 +1,7 @@
 """`torch.cuda.memory._dump_snapshot()`: the allocator's segments and blocks, and what happened to them.
 
-Read: PyTorch 1.12 to 2.15 (`torch/cuda/_memory_viz.py`, `c10/cuda/CUDACachingAllocator.cpp`). Before 2.0 the
-pickle was the bare list of segments. `time_us` stands in the traces since 2.2; without it events only keep
-their order.
+Read: `torch/cuda/_memory_viz.py` of PyTorch 2.x. Before 2.0 the pickle was the bare list of segments. Newer traces
+hold `time_us`; without it events only keep their order.
 
 A pickle is a program; this one is only read by `plain_pickle`, which executes nothing.
 """
@@ -206,7 +205,7 @@ def _net(snapshot: Snapshot, device: int, name: str) -> int:
 
 READER = Reader(
     id="torch-memory-snapshot",
-    versions=("PyTorch 1.12 to 2.15",),
+    versions=("PyTorch 1.12 and 1.13", "PyTorch 2.x"),
     signals=("allocator memory", "fragmentation", "out of memory", "allocation history"),
     sniff=sniff,
     read=read,

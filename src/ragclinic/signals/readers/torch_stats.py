@@ -1,6 +1,6 @@
 """`torch.cuda.memory_stats()` as JSON: one object, a list with one for each device, or one object a line.
 
-Read: PyTorch 1.4 to 2.15. Keys are `allocated_bytes.all.current` and so on, or nested as
+Keys of PyTorch 2.x are `allocated_bytes.all.current` and so on, or nested as
 `memory_stats_as_nested_dict()` gives them. Beside them may stand `device` and a time (`time`, `timestamp` or
 `ts`, in seconds or milliseconds since 1970), as programs that log the statistics each step add; `stats` may
 hold them.
@@ -72,7 +72,7 @@ def _time_ns(fields: Mapping[str, Any]) -> int | None:
 
 READER = Reader(
     id="torch-memory-stats",
-    versions=("PyTorch 1.4 to 2.15",),
+    versions=("PyTorch 2.x",),
     signals=("allocator memory", "fragmentation", "out of memory"),
     sniff=sniff,
     read=read,

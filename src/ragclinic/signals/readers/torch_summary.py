@@ -1,8 +1,8 @@
 """`torch.cuda.memory_summary()`: the table that PyTorch prints, also inside other text such as a log.
 
-Read: PyTorch 1.4 to 2.15 (`torch/cuda/memory.py`). `Reserved memory` was called so before 1.11 and is `GPU
-reserved memory` since; sizes were `KB`, `MB` before 2.0 and are `KiB`, `MiB` since, powers of 1024 in both.
-Values are cut to whole units, so they are exact to a part in a thousand at worst.
+From `torch/cuda/memory.py` of 2.x and public captures of 1.x. `Reserved memory` was called so before 1.11 and
+is `GPU reserved memory` since; sizes were `KB`, `MB` before 2.0 and are `KiB`, `MiB` since, powers of 1024 in
+both. Values are cut to whole units, so they are exact to a part in a thousand at worst.
 """
 
 import re
@@ -97,7 +97,7 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
 
 READER = Reader(
     id="torch-memory-summary",
-    versions=("PyTorch 1.4 to 2.15",),
+    versions=("PyTorch 1.x", "PyTorch 2.x"),
     signals=("allocator memory", "fragmentation", "out of memory"),
     sniff=sniff,
     read=read,
