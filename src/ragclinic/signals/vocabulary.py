@@ -92,6 +92,7 @@ STATES: tuple[State, ...] = (
         "sum",
         "vllm.log.preemptions sglang.log.retracted_reqs sglang:num_retracted_reqs",
     ),
+    # Only the ratio of these two is safe: the older pair counted blocks at first, and tokens later.
     _counter("prefix_queries", "tokens", "vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
     _counter("prefix_hits", "tokens", "vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
     _gauge(

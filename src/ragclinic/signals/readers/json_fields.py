@@ -139,6 +139,9 @@ def look_up(line: Mapping[str, Any], path: str) -> Any:
     """The value under a dotted path; a key that holds dots itself is found first."""
     if path in line:
         return line[path]
+    first, dot, _ = path.partition(".")
+    if not dot or first not in line:
+        return None
     value: Any = line
     for key in path.split("."):
         if not isinstance(value, Mapping) or key not in value:
