@@ -64,6 +64,8 @@ _PLAIN = {
     "bf16": WeightType("bf16", 16, 16, "fp16"),
     "fp8": WeightType("fp8", 8, 16, "fp8"),
     "int8": WeightType("int8", 8, 16, "int8"),
+    # OCP microscaling: blocks of 32 with an 8-bit scale (as gpt-oss stores its experts)
+    "mxfp4": WeightType("mxfp4", 4 + 8 / 32, 16, "fp16", packed=True),
     # bitsandbytes: blocks of 64 with an 8-bit scale, and a 32-bit scale for each 256 of those (QLoRA, 2305.14314)
     "nf4": WeightType("nf4", 4 + 8 / 64 + 32 / (64 * 256), 16, "fp16", packed=True),
 }

@@ -15,7 +15,7 @@ from ragclinic.physics.simulator.arrivals import (
 from ragclinic.physics.simulator.profile import LLAMA_CPP, PROFILES, SGLANG, TGI, VLLM, Profile, named_profile
 from ragclinic.physics.simulator.recording import to_records
 from ragclinic.physics.simulator.replica import Replica, Server
-from ragclinic.physics.simulator.router import ROUTERS, named_router
+from ragclinic.physics.simulator.router import ROUTERS, Router, named_router
 from ragclinic.physics.simulator.run import simulate
 from ragclinic.physics.simulator.sequence import Done, Gauge
 from ragclinic.physics.simulator.summary import Percentiles, Summary, percentile, summarise
@@ -33,6 +33,7 @@ __all__ = [
     "Percentiles",
     "Profile",
     "Replica",
+    "Router",
     "Server",
     "Summary",
     "azure_arrivals",

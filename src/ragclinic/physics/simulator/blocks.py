@@ -14,7 +14,8 @@ class BlockPool:
 
     def __init__(self, blocks: int) -> None:
         self.total = blocks
-        self._free = list(range(blocks))
+        self._free: list[int] = []
+        self._fresh = 0  # blocks from here on were never taken: a cache of millions costs nothing until used
         self._groups: dict[int, Group] = {}
         self._unused: OrderedDict[int, Group] = OrderedDict()
         self._unused_blocks = 0
@@ -22,16 +23,20 @@ class BlockPool:
     @property
     def available(self) -> int:
         """Blocks that can be taken now."""
-        return len(self._free) + self._unused_blocks
+        return self.total - self._fresh + len(self._free) + self._unused_blocks
 
     @property
     def used(self) -> int:
         """Blocks that sequences hold or share now."""
-        return self.total - len(self._free) - self._unused_blocks
+        return self._fresh - len(self._free) - self._unused_blocks
 
     def take(self, count: int) -> list[int]:
         """`count` blocks; the caller has asked `available`. Unused prefixes are dropped as needed."""
         free = self._free
+        if len(free) < count and self._fresh < self.total:
+            fresh = min(self.total, self._fresh + count - len(free))
+            free.extend(range(self._fresh, fresh))
+            self._fresh = fresh
         while len(free) < count:
             key, group = self._unused.popitem(last=False)
             del self._groups[key]
@@ -99,4 +104,8 @@ class BlockPool:
 
     def owners(self) -> list[int]:
         """Every block that is free or in the prefix cache, for checking that none is there twice."""
-        return [*self._free, *(b for g in self._groups.values() for b in g.blocks)]
+        return [
+            *self._free,
+            *range(self._fresh, self.total),
+            *(b for g in self._groups.values() for b in g.blocks),
+        ]

@@ -95,6 +95,8 @@ class DecodeBatch:
     def blocks_needed(self, steps: int) -> int:
         """How many blocks all members need for so many steps."""
         size = self._block_tokens
+        if steps == 1:
+            return len(self._growing[self.clock % size])
         cycles, rest = divmod(steps, size)
         total = cycles * sum(map(len, self._growing)) if cycles else 0
         return total + sum(len(self._growing[(self.clock + j) % size]) for j in range(rest))
@@ -119,8 +121,9 @@ class DecodeBatch:
             growing = self._growing[(self.clock + offset) % size]
             if growing:
                 count = 1 + (steps - 1 - offset) // size
-                for sequence in growing.values():
-                    sequence.blocks.extend(pool.take(count))
+                taken = pool.take(count * len(growing))
+                for number, sequence in enumerate(growing.values()):
+                    sequence.blocks += taken[number * count : (number + 1) * count]
         self.clock += steps
         self.context += steps * len(self.members)
         self._beyond += steps * self._beyond_count

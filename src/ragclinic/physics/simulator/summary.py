@@ -30,6 +30,7 @@ class Summary:
     queue_share: float
     prefill_share: float
     peak_usage: float
+    peak_running: int
     output_tokens_per_s: float
 
 
@@ -49,12 +50,13 @@ def summarise(events: Iterable[Done | Gauge]) -> Summary:
     ttft: list[float] = []
     tpot: list[float] = []
     total: list[float] = []
-    errors = preemptions = prompt = cached = output = 0
+    errors = preemptions = prompt = cached = output = running = 0
     queue = prefill = whole = peak = end_s = 0.0
     start_s = math.inf
     for event in events:
         if isinstance(event, Gauge):
             peak = max(peak, event.used_blocks / event.total_blocks)
+            running = max(running, event.running)
             continue
         arrival = event.arrival
         start_s, end_s = min(start_s, arrival.time_s), max(end_s, event.end_s)
@@ -85,6 +87,7 @@ def summarise(events: Iterable[Done | Gauge]) -> Summary:
         queue_share=queue / whole if whole else 0.0,
         prefill_share=prefill / whole if whole else 0.0,
         peak_usage=peak,
+        peak_running=running,
         output_tokens_per_s=output / duration if duration else 0.0,
     )
 
