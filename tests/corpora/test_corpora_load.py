@@ -35,7 +35,7 @@ def pieces(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def entry(**changes: str) -> Entry:
+def entry(**changes: object) -> Entry:
     return {"id": "q", "text": "?", "doc": "a", "evidence": "two words", "answer": "two", "session": "s"} | changes
 
 
@@ -162,3 +162,17 @@ def test_the_handbook_of_an_installed_package_is_found_before_the_checkout(tmp_p
         page.write_text(text, "utf-8")
     documents = chinese([tmp_path / "zh", tmp_path / "elsewhere"])
     assert [(d.id, d.title) for d in documents] == [("b", "B"), ("causes/a", "A: 甲")]
+
+
+def test_spans_that_also_answer_stand_in_some_document(corpus: Corpus) -> None:
+    with_others = [q for q in corpus.questions if q.also]
+    assert with_others
+    for question in with_others:
+        for span in question.spans:
+            assert any(span in d.text for d in corpus.documents), question.id
+
+
+def test_a_span_that_also_answers_may_be_missing_from_this_corpus() -> None:
+    asked = [entry(also=["other words", "not there"])]
+    questions, _ = place(asked, [Document("a", "A", "two words"), Document("b", "B", "other\nwords")])
+    assert questions[0].spans == ("two words", "other\nwords")

@@ -52,7 +52,7 @@ def test_repeated_questions_are_paired_in_order_and_failures_left_out() -> None:
 
 
 def test_evidence_is_found_whatever_the_line_breaks() -> None:
-    gold = {"q0": Gold("the list is kept", "kept"), "q1": Gold("never there", "no")}
+    gold = {"q0": Gold(("elsewhere", "the list is kept"), "kept"), "q1": Gold(("never there",), "no")}
     assert evidence_kept(gold, {"q0": "and the\n   list is kept.", "q1": "other", "unknown": "x"}) == 0.5
     assert evidence_kept(gold, {}) is None
 

@@ -33,7 +33,7 @@ def diagnose(
 
     from ragclinic import diagnosis as room
     from ragclinic.cli.files import write_text
-    from ragclinic.diagnosis.prescribe import prescribe
+    from ragclinic.diagnosis import prescribe
     from ragclinic.report.html import write_page
     from ragclinic.report.json_ import diagnosis_json, dumps
     from ragclinic.report.terminal import print_diagnosis
@@ -42,16 +42,17 @@ def diagnose(
 
     seen = load(source, where)
     found = room.diagnose(seen, slo_ms)
+    next_command = None
     if found.findings:
         path = prescription or source / "prescription.toml"
         write_text(path, prescribe(seen, found).to_toml())
-        typer.secho(f"prescription: {path}", err=True, dim=True)
+        next_command = f"ragclinic verify {source} CURED --prescription {path} --index INDEX"
     if output is not None:
         write_page(build_page(seen, found), output, lang)
     if json:
         sys.stdout.write(dumps(diagnosis_json(found)))
     else:
-        print_diagnosis(Console(), found, lang)
+        print_diagnosis(Console(), found, lang, next_command)
     raise typer.Exit(_status(found.verdict, [f.cause for f in found.findings], fail_on))
 
 

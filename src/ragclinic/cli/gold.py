@@ -14,6 +14,7 @@ class _Question(BaseModel):
     text: str
     evidence: str
     answer: str
+    also: list[str] = []
 
 
 class _File(BaseModel):
@@ -33,6 +34,6 @@ def read_gold(path: Path) -> dict[str, Gold]:
     except (ValidationError, ValueError) as error:
         first = str(error).splitlines()[0]
         raise BadInput(
-            f"{path}: {first}; expected [[question]] with text, evidence and answer; mend it"
+            f"{path}: {first}; expected [[question]] with text, evidence, answer and perhaps also; mend it"
         ) from error
-    return {question_key(q.text): Gold(q.evidence, q.answer) for q in questions}
+    return {question_key(q.text): Gold((q.evidence, *q.also), q.answer) for q in questions}

@@ -35,9 +35,8 @@ def verify(
     from rich.console import Console
 
     from ragclinic.cli.gold import read_gold
-    from ragclinic.diagnosis import diagnose
+    from ragclinic.diagnosis import diagnose, prescribe
     from ragclinic.diagnosis.compare import compare
-    from ragclinic.diagnosis.prescribe import prescribe
     from ragclinic.report.html import write_page
     from ragclinic.report.json_ import comparison_json, dumps
     from ragclinic.report.terminal import print_comparison

@@ -3,11 +3,12 @@
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from typing import Any
 
 from ragclinic.corpora.records import Document, Lang, Question
 from ragclinic.corpora.spans import find_span
 
-Entry = Mapping[str, str]
+Entry = Mapping[str, Any]
 
 
 def entries(lang: Lang) -> tuple[Entry, ...]:
@@ -39,6 +40,14 @@ def place(asked: Iterable[Entry], documents: Iterable[Document]) -> tuple[tuple[
                 answer=entry["answer"],
                 session=entry["session"],
                 same_as=entry.get("same_as"),
+                also=_elsewhere(entry.get("also", ()), texts.values()),
             )
         )
     return tuple(questions), tuple(skipped)
+
+
+def _elsewhere(wanted: Iterable[str], texts: Iterable[str]) -> tuple[str, ...]:
+    """The exact spans of sentences that may stand in any document; those that this corpus lacks are left out."""
+    documents = tuple(texts)
+    found = (next(filter(None, (find_span(text, sentence) for text in documents)), None) for sentence in wanted)
+    return tuple(span for span in found if span is not None)

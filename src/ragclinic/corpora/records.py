@@ -19,8 +19,9 @@ class Document:
 class Question:
     """A question as somebody types it, with the exact span of the corpus that answers it.
 
-    `evidence` stands character for character in the text of the document `doc`. `session` names the chat that the
-    question belongs to, `same_as` the earlier question that this one repeats or rephrases.
+    `evidence` stands character for character in the text of the document `doc`; `also` are other spans of the
+    corpus that answer it alone, where it says the same thing twice. `session` names the chat that the question
+    belongs to, `same_as` the earlier question that this one repeats or rephrases.
     """
 
     id: str
@@ -30,6 +31,12 @@ class Question:
     answer: str
     session: str
     same_as: str | None
+    also: tuple[str, ...] = ()
+
+    @property
+    def spans(self) -> tuple[str, ...]:
+        """Every span that answers the question."""
+        return (self.evidence, *self.also)
 
 
 @dataclass(frozen=True, slots=True)

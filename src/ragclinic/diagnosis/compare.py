@@ -26,9 +26,9 @@ Similarity = Callable[[Sequence[tuple[str, str]]], float]
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What must be in the prompt for a question to be answerable, and what a right answer says."""
+    """Spans of which one must be in the prompt for a question to be answerable, and what a right answer says."""
 
-    evidence: str
+    evidence: tuple[str, ...]
     answer: str
 
 
@@ -98,8 +98,12 @@ def summarise(name: str, seen: Seen, gold: Mapping[str, Gold] | None, contexts: 
 
 
 def evidence_kept(gold: Mapping[str, Gold], contexts: Mapping[str, str]) -> float | None:
-    """Share of the questions whose evidence, to the letter but for white space, stands in their context."""
-    kept = [_flat(gold[key].evidence) in _flat(text) for key, text in contexts.items() if key in gold]
+    """Share of the questions of which a span of evidence, to the letter but for white space, is in the context."""
+    kept = [
+        any(_flat(span) in _flat(text) for span in gold[key].evidence)
+        for key, text in contexts.items()
+        if key in gold
+    ]
     return sum(kept) / len(kept) if kept else None
 
 

@@ -34,7 +34,7 @@ class Retriever:
         with trace.stage("embed", **{"gen_ai.request.model": settings.embedder.model}):
             vector = self._embed([question])[0]
         with trace.stage("search", **{"gen_ai.retrieval.top_k": settings.retrieval.top_k}):
-            hits = tuple(self._index.search(vector, settings.retrieval.top_k))
+            hits = tuple(self._index.search(vector, settings.retrieval.top_k, settings.retrieval.pool))
         with trace.stage("assemble"):
             context = self._context(question, hits)
             prompt = build(settings.prompt, question, context, history, now)

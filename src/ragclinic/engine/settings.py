@@ -30,7 +30,7 @@ class LlmSettings(_Group):
     slots: int = Field(1, ge=1, le=64)
     threads: int = Field(0, ge=0, description="0: one for each core")
     batch_tokens: int = Field(512, ge=32, description="tokens of prompt computed between two looks at other slots")
-    max_tokens: int = Field(48, ge=1)
+    max_tokens: int = Field(256, ge=1)
     keep_loaded: bool = True
     timeout_s: float = Field(300.0, gt=0)
 
@@ -51,9 +51,14 @@ class ChunkingSettings(_Group):
 
 
 class RetrievalSettings(_Group):
-    """How many chunks are fetched for a question."""
+    """How many chunks are fetched for a question, and out of how many.
+
+    With a `pool`, so many nearest chunks are judged again by their best sentence: recall@6 0.84 to 0.89 on CMRC for
+    4 to 7 ms a question.
+    """
 
     top_k: int = Field(6, ge=1, le=1000)
+    pool: int = Field(50, ge=0, le=10_000, description="0: take the nearest chunks as they come")
 
 
 class PromptSettings(_Group):

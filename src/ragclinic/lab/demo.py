@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from ragclinic.diagnosis.prescribe import Prescription, prescribe
-from ragclinic.engine.embed import Embedder, open_embedder
-from ragclinic.engine.index import Index
-from ragclinic.engine.ingest import ingest
-
 from ragclinic.corpora import Corpus, Question
 from ragclinic.corpora import load as load_corpus
-from ragclinic.diagnosis import diagnose
+from ragclinic.diagnosis import Prescription, diagnose, prescribe
 from ragclinic.diagnosis.compare import Gold, compare
 from ragclinic.diagnosis.compare_types import Comparison
 from ragclinic.diagnosis.types import Diagnosis
+from ragclinic.engine.embed import Embedder, open_embedder
+from ragclinic.engine.index import Index
+from ragclinic.engine.ingest import ingest
 from ragclinic.engine.pipeline import Engine
 from ragclinic.engine.session import local_model, open_engine, open_tokenizer
 from ragclinic.engine.settings import Settings, preset
@@ -89,7 +87,7 @@ def run_demo(out: Path, lang: Lang, size: Size, progress: Progress, slo_ms: floa
         corpus.documents, index_folder, as_found.chunking, embedder, open_tokenizer(model_path), progress.advance
     )
     index = Index.open(index_folder, embedder.identity)
-    gold = {question_key(q.text): Gold(q.evidence, q.answer) for q in corpus.questions}
+    gold = {question_key(q.text): Gold(q.spans, q.answer) for q in corpus.questions}
 
     progress.step("as-found", None)
     inquiries = [Inquiry(q.text, q.session) for q in corpus.questions]

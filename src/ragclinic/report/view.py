@@ -123,7 +123,7 @@ def _segments(part: Part, before: Request, after: Request | None) -> Sequence[Se
 
 
 def _fate(sentence: str, kept: str, earlier: str) -> tuple[bool, str]:
-    """Whether the sentence is in the treated context, and why not: said before in this prompt, or ranked too low."""
+    """Whether the sentence is in the treated context, and why not: said before in this prompt, or ranked low."""
     if len(sentence) >= MIN_TEXT and sentence in earlier:
         return False, "duplicate"
     if sentence and sentence in kept:

@@ -38,6 +38,9 @@ def load(folder: Path, where: str | None = None) -> Seen:
         model=meta.get("model"),
         slots=meta.get("slots"),
         kv_bytes_per_token=meta.get("kv_bytes_per_token"),
+        machine=meta.get("machine"),
+        versions=meta.get("versions", {}),
+        notes=tuple(meta.get("notes", ())),
     )
 
 

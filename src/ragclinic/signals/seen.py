@@ -115,3 +115,5 @@ class Seen:
     kv_bytes_per_token: float | None = None
     probes: tuple[Request, ...] = ()
     notes: tuple[str, ...] = ()
+    machine: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
