@@ -9,7 +9,7 @@ leaves few pairs to compare.
 from collections import Counter
 from collections.abc import Sequence
 
-from ragclinic.context.prepared import Sentence
+from ragclinic.context.prepared import Content
 from ragclinic.context.redundancy import jaccard
 from ragclinic.context.stop_terms import STOP_TERMS
 
@@ -19,7 +19,7 @@ MIN_SHINGLES = 4
 """Shorter sentences are compared as they are."""
 
 
-def twins(sentences: Sequence[Sentence]) -> list[int | None]:
+def twins(sentences: Sequence[Content]) -> list[int | None]:
     """Give for each sentence the earlier one that makes it needless, or None."""
     found: list[int | None] = [None] * len(sentences)
     first: dict[str, int] = {}
@@ -27,10 +27,17 @@ def twins(sentences: Sequence[Sentence]) -> list[int | None]:
         twin = first.setdefault(sentence.text.casefold(), number)
         found[number] = twin if twin != number else None
     _find_near(sentences, found)
-    return found
+    return [twin if twin is None else _first(twin, found) for twin in found]
 
 
-def _find_near(sentences: Sequence[Sentence], found: list[int | None]) -> None:
+def _first(number: int, found: Sequence[int | None]) -> int:
+    """Follow a sentence to one that repeats none."""
+    while (twin := found[number]) is not None:
+        number = twin
+    return number
+
+
+def _find_near(sentences: Sequence[Content], found: list[int | None]) -> None:
     """Fill in the near duplicates among the sentences that have no exact one."""
     single = [i for i, twin in enumerate(found) if twin is None and len(sentences[i].shingles) >= MIN_SHINGLES]
     spread = Counter(shingle for i in single for shingle in sentences[i].shingles)
@@ -50,7 +57,7 @@ def _find_near(sentences: Sequence[Sentence], found: list[int | None]) -> None:
                 holders.setdefault(shingle, []).append(number)
 
 
-def _says_all(kept: Sentence, other: Sentence) -> bool:
+def _says_all(kept: Content, other: Content) -> bool:
     """Tell whether `kept` is like `other` and holds every word of it that names something."""
     if jaccard(kept.shingles, other.shingles) < NEAR:
         return False

@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ragclinic.context.compiled import BETWEEN, GAP, Kept
-from ragclinic.context.passages import Passage
-from ragclinic.context.prepared import Sentence
-from ragclinic.context.scoring import Column
+from ragclinic.context.candidates import Candidates
+from ragclinic.context.compiled import BETWEEN, GAP
 from ragclinic.context.tokens import CountTokens
+
+
+class Run(NamedTuple):
+    """Sentences `first` to `last`, which stand next to each other in one stretch."""
+
+    first: int
+    last: int
 
 
 class Filling(NamedTuple):
@@ -20,119 +22,86 @@ class Filling(NamedTuple):
     taken: frozenset[int]
     counted: Mapping[int, int]
     pieces: tuple[tuple[str, int], ...]
-    kept: tuple[Kept, ...]
+    runs: tuple[Run, ...]
     tokens: int
 
 
-class _Source(NamedTuple):
-    """What a filling is made from; sentences are numbered through all passages."""
-
-    passages: Sequence[Passage]
-    sentences: Sequence[Sentence]
-    passage: NDArray[np.intp]
-    begins: Mapping[int, int]
-    scores: Column
-
-    def start(self, number: int) -> int:
-        """Give where the new part of a sentence begins."""
-        return self.begins.get(number, self.sentences[number].start)
-
-    def text(self, number: int) -> str:
-        """Give the new part of a sentence."""
-        whole: str = self.passages[self.passage[number]].text
-        return whole[self.start(number) : self.sentences[number].end]
-
-
-def fill(
-    passages: Sequence[Passage],
-    sentences: Sequence[Sentence],
-    passage: NDArray[np.intp],
-    begins: Mapping[int, int],
-    scores: Column,
-    order: Sequence[int],
-    budget: int | None,
-    count: CountTokens,
-) -> Filling:
+def fill(found: Candidates, order: Sequence[int], budget: int | None, count: CountTokens) -> Filling:
     """Take as many sentences, from the first of `order` on, as the budget holds once they are laid out.
 
     What is taken is the longest beginning of `order` that fits: first by the sum of the sentences, which is about
     right and asks `count` once a sentence, then by the text itself, from there downwards. Both only grow with the
     budget.
     """
-    source = _Source(passages, sentences, passage, begins, scores)
     counted: dict[int, int] = {}
-    size = len(order) if budget is None else _fitting(source, order, budget, count, counted)
+    reading = _reading_order(found)
+    size = len(order) if budget is None else _fitting(found, order, budget, count, counted)
     while True:
         taken = frozenset(order[:size])
-        pieces, kept = _laid_out(source, taken)
+        runs = tuple(_runs(found, sorted(taken, key=lambda n: (reading[int(found.stretch[n])], n))))
+        pieces = tuple(_pieces(found, runs))
         tokens = count(BETWEEN.join(text for text, _ in pieces)) if pieces else 0
-        if budget is None or tokens <= budget:
-            break
+        if budget is None or tokens <= budget or not size:
+            return Filling(taken, counted, pieces, runs, tokens)
         size -= 1
-    return Filling(taken, counted, pieces, kept, tokens)
 
 
 def _fitting(
-    source: _Source, order: Sequence[int], budget: int, count: CountTokens, counted: dict[int, int]
+    found: Candidates, order: Sequence[int], budget: int, count: CountTokens, counted: dict[int, int]
 ) -> int:
     """Give how many sentences fit by the sum of their tokens and what stands between them."""
     gap, between = count(GAP), count(BETWEEN)
     taken: set[int] = set()
     opened: set[int] = set()
-    bare = fitting = gaps = 0
+    bare = fitting = runs = 0
     for number in order:
-        counted[number] = count(source.text(number))
+        counted[number] = count(found.text(number))
         bare += counted[number]
         if bare > budget:
             break
-        beside = sum(
-            n in taken and source.passage[n] == source.passage[number] and max(n, number) not in source.begins
-            for n in (number - 1, number + 1)
-        )
-        gaps += 1 - beside
+        stretch = int(found.stretch[number])
+        runs += 1 - sum(n in taken and found.stretch[n] == stretch for n in (number - 1, number + 1))
         taken.add(number)
-        opened.add(int(source.passage[number]))
-        if bare + gap * (gaps - len(opened)) + between * (len(opened) - 1) <= budget:
+        opened.add(stretch)
+        if bare + gap * (runs - len(opened)) + between * (len(opened) - 1) <= budget:
             fitting = len(taken)
     return fitting
 
 
-def _laid_out(source: _Source, taken: frozenset[int]) -> tuple[tuple[tuple[str, int], ...], tuple[Kept, ...]]:
-    """Give the texts, one a passage, and the spans they are made of, in reading order."""
-    place = {passage: place for place, passage in enumerate(_reading_order(source.passages))}
-    numbers = sorted(taken, key=lambda n: (place[int(source.passage[n])], n))
-    pieces: list[tuple[str, int]] = []
-    kept: list[Kept] = []
-    for passage, members in groupby(numbers, key=lambda n: int(source.passage[n])):
-        spans = list(_spans(source, passage, list(members)))
-        text = source.passages[passage].text
-        pieces.append((GAP.join(text[span.start : span.end] for span in spans), passage))
-        kept.extend(spans)
-    return tuple(pieces), tuple(kept)
+def _runs(found: Candidates, numbers: Sequence[int]) -> Iterator[Run]:
+    """Join the numbers of sentences that stand next to each other."""
+    first = last = None
+    for number in numbers:
+        if first is None or last is None:
+            first = last = number
+        elif number == last + 1 and found.stretch[number] == found.stretch[last]:
+            last = number
+        else:
+            yield Run(first, last)
+            first = last = number
+    if first is not None and last is not None:
+        yield Run(first, last)
 
 
-def _spans(source: _Source, passage: int, numbers: Sequence[int]) -> Iterator[Kept]:
-    """Join sentences that stand next to each other into spans."""
-    run: list[int] = []
-    for number in [*numbers, None]:
-        if run and (number is None or number != run[-1] + 1 or number in source.begins):
-            best = max(float(source.scores[n]) for n in run)
-            yield Kept(passage, source.start(run[0]), source.sentences[run[-1]].end, best)
-            run = []
-        if number is not None:
-            run.append(number)
+def _pieces(found: Candidates, runs: Sequence[Run]) -> Iterator[tuple[str, int]]:
+    """Give the text of each stretch that has runs, with the passage that stands for it."""
+    for number, members in groupby(runs, key=lambda run: int(found.stretch[run.first])):
+        stretch = found.stretches[number]
+        spans = ((found.sentences[run.first].start, found.sentences[run.last].end) for run in members)
+        yield GAP.join(stretch.text[start:end] for start, end in spans), stretch.passage
 
 
-def _reading_order(passages: Sequence[Passage]) -> list[int]:
-    """Give the passages with those of a document together, in the document's own order.
+def _reading_order(found: Candidates) -> dict[int, int]:
+    """Give the place of each stretch: those of a document together, in the document's own order.
 
     Documents come in the order of their first passage, whatever its sentences score.
     """
-    first: dict[str, int] = {}
+    passages = [found.passages[stretch.parts[0].passage] for stretch in found.stretches]
+    first: dict[str | None, int] = {}
     for number, passage in enumerate(passages):
-        if passage.doc is not None:
-            first.setdefault(passage.doc, number)
-    return sorted(
+        first.setdefault(passage.doc, number)
+    order = sorted(
         range(len(passages)),
-        key=lambda i: (first.get(passages[i].doc or "", i), passages[i].start or 0, i),
+        key=lambda i: (i if passages[i].doc is None else first[passages[i].doc], passages[i].start or 0, i),
     )
+    return {number: place for place, number in enumerate(order)}

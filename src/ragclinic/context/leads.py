@@ -32,9 +32,9 @@ def leads(sentences: Sequence[Sentence]) -> list[tuple[int, ...]]:
             continue
         leans: list[int] = []
         if sentence.kind == "prose":
-            if number and sentences[number - 1].kind != "heading" and _begins_with_pronoun(sentence.text):
+            if number and sentences[number - 1].kind != "heading" and _begins_with_pronoun(sentence.content.text):
                 leans.append(number - 1)
-            introduction = number if sentence.text.endswith(_INTRODUCES) else None
+            introduction = number if sentence.content.text.endswith(_INTRODUCES) else None
         elif introduction is not None:
             leans.append(introduction)
         if heading is not None:

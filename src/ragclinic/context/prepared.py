@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ragclinic.context.asked import holds_number, names_held
 from ragclinic.context.blocks import Kind
@@ -11,17 +12,14 @@ from ragclinic.context.redundancy import Shingles, shingles
 from ragclinic.context.sentences import units
 from ragclinic.context.words import terms
 
-REMEMBERED = 512
-"""Passages kept ready; one of 500 tokens takes about 60 KB (the same chunks come again and again in a service)."""
+REMEMBERED = 4096
+"""Sentences kept ready, about 5 KB each: the same chunks come again and again in a service."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """One sentence of a passage, `start` to `end` in characters of the passage's text."""
+class Content:
+    """What a sentence holds, wherever it stands. `text` is as an embedder should read it, `length` in terms."""
 
-    start: int
-    end: int
-    kind: Kind
     text: str
     terms: Mapping[str, int]
     length: int
@@ -30,24 +28,32 @@ class Sentence:
     names: float
 
 
-@lru_cache(maxsize=REMEMBERED)
+class Sentence(NamedTuple):
+    """A sentence, `start` to `end` in characters of the text it was found in."""
+
+    start: int
+    end: int
+    kind: Kind
+    content: Content
+
+
 def sentences_of(text: str) -> tuple[Sentence, ...]:
-    """Give the sentences of a passage, remembered for the next question."""
-    found = []
-    for unit in units(text):
-        bare = " ".join(text[unit.start : unit.end].split())
-        counted = Counter(terms(bare))
-        found.append(
-            Sentence(
-                start=unit.start,
-                end=unit.end,
-                kind=unit.kind,
-                text=bare,
-                terms=counted,
-                length=counted.total(),
-                shingles=shingles(bare),
-                number=holds_number(bare),
-                names=names_held(bare),
-            )
-        )
-    return tuple(found)
+    """Give the sentences of a text."""
+    return tuple(
+        Sentence(unit.start, unit.end, unit.kind, content_of(text[unit.start : unit.end])) for unit in units(text)
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def content_of(sentence: str) -> Content:
+    """Give what a sentence holds, remembered for the next question."""
+    bare = " ".join(sentence.split())
+    counted = Counter(terms(bare))
+    return Content(
+        text=bare,
+        terms=counted,
+        length=counted.total(),
+        shingles=shingles(bare),
+        number=holds_number(bare),
+        names=names_held(bare),
+    )

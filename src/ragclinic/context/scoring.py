@@ -6,14 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragclinic.context.asked import asked
-from ragclinic.context.prepared import Sentence
+from ragclinic.context.candidates import Candidates, Numbers
 from ragclinic.context.stop_terms import STOP_TERMS
 from ragclinic.context.weights import INTERCEPT, LEXICAL_INTERCEPT, LEXICAL_WEIGHTS, WEIGHTS
 from ragclinic.context.words import terms
 
 Rows = NDArray[np.float32]
 Column = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 Embed = Callable[[Sequence[str]], Rows]
 """Gives one row a text; rows need not have length 1."""
 
@@ -45,17 +44,17 @@ def chances(columns: Column) -> Column:
     return chance
 
 
-def features(
-    question: str, sentences: Sequence[Sentence], passage: Numbers, vectors: tuple[Rows, Rows] | None = None
-) -> Column:
+def features(question: str, found: Candidates, vectors: tuple[Rows, Rows] | None = None) -> Column:
     """Give one row a sentence and one column a name in FEATURES; the dense ones only where there are vectors.
 
-    `passage` says which passage each sentence stands in, those of one passage being together; `vectors` are the
-    question's and the sentences'. What has no natural scale is stretched to 0..1 over the sentences.
+    `vectors` are the question's and the sentences'. What has no natural scale is stretched to 0..1 over the
+    sentences.
     """
+    passage = found.passage
     firsts = np.flatnonzero(np.append(True, passage[1:] != passage[:-1]))
     group = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(passage))))
     sought = question_terms(question)
+    sentences = [sentence.content for sentence in found.sentences]
     counts = np.array([[s.terms.get(term, 0) for s in sentences] for term in sought], np.float64)
     counts = counts.reshape(len(sought), len(sentences))
     lengths = np.array([s.length for s in sentences], np.float64)
@@ -64,13 +63,13 @@ def features(
     columns = [
         _stretched(bm25(counts, lengths)),
         _stretched(bm25(*by_passage)[group]),
-        _coverage(_near(counts > 0, group)),
+        _coverage(_near(counts > 0, found.stretch)),
         np.log1p(lengths) / 4,
         np.array([wants.number and s.number for s in sentences], np.float64),
         np.array([wants.name * s.names for s in sentences], np.float64),
     ]
     if vectors is not None:
-        columns.extend(_dense(_unit(vectors[0][None])[0], _unit(vectors[1]), firsts, group))
+        columns.extend(_dense(_unit(vectors[0][None])[0], _unit(vectors[1]), firsts, group, found.stretch))
     return np.column_stack(columns)
 
 
@@ -94,9 +93,9 @@ def _rarity(present: NDArray[np.bool_]) -> Column:
     return rarity
 
 
-def _near(present: NDArray[np.bool_], group: Numbers) -> NDArray[np.bool_]:
-    """Tell for each sentence (a column) which terms it or a sentence beside it in its passage holds."""
-    together = group[1:] == group[:-1]
+def _near(present: NDArray[np.bool_], stretch: Numbers) -> NDArray[np.bool_]:
+    """Tell for each sentence (a column) which terms it or a sentence beside it holds."""
+    together = stretch[1:] == stretch[:-1]
     near = present.copy()
     near[:, 1:] |= present[:, :-1] & together
     near[:, :-1] |= present[:, 1:] & together
@@ -110,9 +109,9 @@ def _coverage(present: NDArray[np.bool_]) -> Column:
     return covered
 
 
-def _dense(asking: Rows, rows: Rows, firsts: Numbers, group: Numbers) -> list[Column]:
+def _dense(asking: Rows, rows: Rows, firsts: Numbers, group: Numbers, stretch: Numbers) -> list[Column]:
     """Give the cosines of the question with each sentence, with its neighbourhood and with its passage."""
-    together = (group[1:] == group[:-1])[:, None] * np.float32(NEIGHBOUR)
+    together = (stretch[1:] == stretch[:-1])[:, None] * np.float32(NEIGHBOUR)
     around = rows.copy()
     around[1:] += rows[:-1] * together
     around[:-1] += rows[1:] * together
