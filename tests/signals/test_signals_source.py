@@ -66,7 +66,7 @@ def test_what_stands_before_the_damage_is_read_and_the_damage_named(tmp_path: Pa
 def test_what_is_damaged_from_its_beginning_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.gz"
     path.write_bytes(b"\x1f\x8b\x08" + b"x" * 50)
-    with pytest.raises(BadInput, match="t.gz: damaged gzip"), open_source(find_sources([path])[0]):
+    with pytest.raises(BadInput, match=r"t\.gz: damaged gzip"), open_source(find_sources([path])[0]):
         pass
 
 

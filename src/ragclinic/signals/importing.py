@@ -281,6 +281,7 @@ def _describe(folder: Path, report: ImportReport, options: ImportOptions, starte
             }
             for s in report.sources
         ],
+        "notes": sorted({note for source in report.sources for note in source.notes}),
         "clock_offsets_ms": report.clock_offsets_ms,
         "joined": report.finished.joined,
         "missing_signals": dict(report.missing),

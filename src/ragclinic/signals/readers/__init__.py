@@ -34,6 +34,10 @@ from ragclinic.signals.readers import (
     torch_snapshot,
     torch_stats,
     torch_summary,
+    workloads_chat,
+    workloads_csv,
+    workloads_mooncake,
+    workloads_ragpulse,
     zipkin,
 )
 from ragclinic.signals.readers.reader import Bad, Origin, Reader, ReadLog, ReadOptions, Rows
@@ -68,6 +72,12 @@ READERS: tuple[Reader, ...] = (
     log_ragflow.READER,
     torch_oom.READER,
     perf_folded.READER,
+    workloads_ragpulse.LENGTHS_READER,
+    workloads_ragpulse.READER,
+    workloads_mooncake.READER,
+    workloads_csv.AZURE_READER,
+    workloads_csv.BURSTGPT_READER,
+    workloads_chat.READER,
     json_lines.READER,
 )
 
