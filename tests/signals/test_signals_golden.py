@@ -81,7 +81,9 @@ def test_one_reader_is_surest_of_a_sample_and_it_is_its_own(folder: str, name: s
 def read(reader: Reader, data: bytes) -> ReadLog:
     """Reads bytes to their end."""
     log = ReadLog()
-    for found in reader.read(io.BytesIO(data), Origin("sample", modified_ns=1_796_142_000 * 10**9), log, options()):
+    for found in reader.read(
+        io.BytesIO(data), Origin("sample", modified_ns=1_796_142_000 * 10**9), log, options()
+    ):
         assert len(found.data) > 0 if isinstance(found, Rows) else found is not None
     return log
 
