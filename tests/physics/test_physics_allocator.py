@@ -10,6 +10,7 @@ from ragclinic.physics.allocator import (
     CachingAllocator,
     Event,
     PagePool,
+    geometric,
     load_by_layer,
     load_lazily,
     load_whole,
@@ -27,6 +28,7 @@ MAKERS: dict[str, Callable[[], Allocator]] = {
     "expandable": lambda: CachingAllocator(256 * MIB, expandable=True),
     "exact": lambda: BufferPool(256 * MIB),
     "buckets": lambda: BufferPool(256 * MIB, powers),
+    "given back": lambda: BufferPool(256 * MIB, geometric(1.25), give_back=True),
     "pages": lambda: PagePool(256 * MIB, MIB),
 }
 EVENTS = st.lists(st.tuples(st.integers(0, 12), st.none() | st.integers(1, 60 * MIB)), max_size=80).map(
@@ -206,3 +208,17 @@ def test_physics_allocator_events_of_a_torch_snapshot_are_replayed() -> None:
 def test_physics_allocator_a_broken_snapshot_entry_is_named() -> None:
     with pytest.raises(ValueError, match="entry 0: alloc at None of 5"):
         list(snapshot_events([{"action": "alloc", "size": 5}]))
+
+
+def test_physics_allocator_buckets_grow_by_their_ratio() -> None:
+    bucket = geometric(1.25)
+    assert all(size <= bucket(size) <= 1.25 * size + 2 for size in range(1, 5000))
+    assert len({bucket(size) for size in range(1, 5000)}) < 45
+    assert [powers(n) for n in (1, 2, 3, 1024, 1025)] == [1, 2, 4, 1024, 2048]
+
+
+def test_physics_allocator_a_pool_that_gives_back_serves_every_shape_in_turn() -> None:
+    pool = BufferPool(100 * MIB, give_back=True)
+    for size in range(10, 100):
+        assert pool.allocate(1, size * MIB)
+        pool.release(1)

@@ -2,7 +2,7 @@
 
 from ragclinic.physics.allocator.caching import CachingAllocator
 from ragclinic.physics.allocator.loads import layer_tensors, load_by_layer, load_lazily, load_whole
-from ragclinic.physics.allocator.pools import BufferPool, PagePool, exact, powers
+from ragclinic.physics.allocator.pools import BufferPool, PagePool, exact, geometric, powers
 from ragclinic.physics.allocator.replay import replay, snapshot_events
 from ragclinic.physics.allocator.report import Allocator, Event, Report
 
@@ -14,6 +14,7 @@ __all__ = [
     "PagePool",
     "Report",
     "exact",
+    "geometric",
     "layer_tensors",
     "load_by_layer",
     "load_lazily",

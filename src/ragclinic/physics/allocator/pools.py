@@ -20,20 +20,35 @@ def powers(size_bytes: int) -> int:
     return 1 << max(0, math.ceil(math.log2(max(1, size_bytes))))
 
 
+def geometric(ratio: float) -> Bucket:
+    """Buffers of sizes that grow by this ratio: at most ratio - 1 of each is wasted."""
+    step = math.log(ratio)
+    return lambda size_bytes: math.ceil(ratio ** math.ceil(math.log(max(1, size_bytes)) / step - 1e-9))
+
+
 class BufferPool:
     """Buffers kept for ever once made, found again by the size `bucket` gives.
 
     A request whose bucket has no free buffer is a miss: a new buffer is made from what the device has left. A
     buffer of another size never helps, and none is given back: the more sizes are asked for, the more memory
-    stands idle. This is the conflict of a pool with dynamic batching.
+    stands idle. This is the conflict of a pool with dynamic batching; with `give_back` idle buffers of other
+    sizes return to the device, the largest first, before a request fails.
     """
 
-    def __init__(self, capacity_bytes: int, bucket: Bucket = exact, prepared: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        capacity_bytes: int,
+        bucket: Bucket = exact,
+        prepared: Iterable[int] = (),
+        give_back: bool = False,
+    ) -> None:
         self._capacity = capacity_bytes
+        self._give_back = give_back
         self._bucket = bucket
         self._free: dict[int, int] = defaultdict(int)
         self._held: dict[int, tuple[int, int]] = {}
-        self._allocated = self._reserved = self._peak = self._calls = self._misses = 0
+        self._allocated = self._reserved = self._peak = self._peak_reserved = 0
+        self._calls = self._misses = 0
         self._failures = self._failures_with_room = 0
         for size in prepared:
             buffer = bucket(size)
@@ -50,16 +65,26 @@ class BufferPool:
             self._free[buffer] -= 1
         else:
             self._misses += 1
+            if self._give_back:
+                self._make_room(buffer)
             if self._reserved + buffer > self._capacity:
                 self._failures += 1
                 self._failures_with_room += self._capacity - self._allocated >= size_bytes
                 return False
             self._reserved += buffer
+            self._peak_reserved = max(self._peak_reserved, self._reserved)
             self._calls += 1
         self._held[key] = (buffer, size_bytes)
         self._allocated += size_bytes
         self._peak = max(self._peak, self._allocated)
         return True
+
+    def _make_room(self, buffer: int) -> None:
+        for size in sorted((s for s, count in self._free.items() if count), reverse=True):
+            while self._free[size] and self._reserved + buffer > self._capacity:
+                self._free[size] -= 1
+                self._reserved -= size
+                self._calls += 1
 
     def release(self, key: int) -> None:
         """Puts a key's buffer back (see `Allocator`)."""
@@ -76,7 +101,7 @@ class BufferPool:
             allocated_bytes=self._allocated,
             reserved_bytes=self._reserved,
             peak_allocated_bytes=self._peak,
-            peak_reserved_bytes=self._reserved,
+            peak_reserved_bytes=max(self._peak_reserved, self._reserved),
             largest_free_bytes=max(idle, self._capacity - self._reserved),
             device_calls=self._calls,
             failures=self._failures,
