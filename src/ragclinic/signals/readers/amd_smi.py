@@ -6,6 +6,7 @@ of `{"value": 16, "unit": "GT/s"}`). Bandwidth sent and received are megabits pe
 time: documents keep their order.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -66,7 +67,7 @@ def parse_device(device: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         if not path.startswith(GROUPS) or unit not in UNITS:
             continue
         found = number(value)
-        if found is not None and abs(found) < float("inf"):
+        if found is not None and math.isfinite(found * UNITS[unit]):
             yield AMD.get(path, f"amd_smi.{path}"), found * UNITS[unit]
 
 
@@ -75,7 +76,7 @@ def parse_card(card: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     named: set[str] = set()
     for key, (name, factor) in ROCM.items():
         found = number(card.get(key))
-        if found is not None and abs(found) < float("inf") and name not in named:
+        if found is not None and math.isfinite(found) and name not in named:
             named.add(name)
             yield name, found * factor
 

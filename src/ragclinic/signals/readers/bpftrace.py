@@ -6,12 +6,14 @@ is. Maps are printed without a time: a printed `time("%Y-%m-%d %H:%M:%S")` dates
 kept.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from ragclinic.signals.readers.clock import Sweeps, find_time
 from ragclinic.signals.readers.elements import elements
-from ragclinic.signals.readers.fields import items, kind, number, obj
+from ragclinic.signals.readers.fields import items, kind, obj
+from ragclinic.signals.readers.fields import number as any_number
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
 
@@ -80,6 +82,12 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
             undated = own if own is not None else dated
             series = (name, tuple(sorted(labels.items())))
             yield Sample(sweeps.time_ns(series) if undated is None else undated, name, value, labels)
+
+
+def number(value: Any) -> float | None:
+    """The value as a finite number, or None."""
+    found = any_number(value)
+    return found if found is not None and math.isfinite(found) else None
 
 
 def _map(metric: str, value: Any) -> Iterator[Found]:

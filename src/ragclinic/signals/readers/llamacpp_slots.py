@@ -8,6 +8,7 @@ output tokens but the last, which is never read back.
 import re
 from dataclasses import dataclass
 
+from ragclinic.signals.readers.finite import count
 from ragclinic.signals.readers.log_common import Part, request_spans
 from ragclinic.signals.records import AttributeValue, Span
 
@@ -59,9 +60,9 @@ class Task:
 
     def _timings(self, text: str, time_ns: int | None) -> bool:
         if found := PROMPT.search(text):
-            self.prompt_ms, self.computed_tokens = _ms(found["ms"]), int(found["tokens"])
+            self.prompt_ms, self.computed_tokens = _ms(found["ms"]), count(found["tokens"])
         elif found := EVAL.search(text):
-            self.eval_ms, self.output_tokens = _ms(found["ms"]), int(found["tokens"])
+            self.eval_ms, self.output_tokens = _ms(found["ms"]), count(found["tokens"])
         elif found := TOTAL.search(text):
             self.total_ms, self.ended_ns = _ms(found["ms"]), time_ns
         elif found := DRAFT.search(text):
@@ -74,15 +75,15 @@ class Task:
         if LAUNCH.search(text):
             self.launched_ns = time_ns
         elif found := NEW.search(text):
-            self.prompt_tokens, self.window_tokens = int(found["tokens"]), int(found["window"])
+            self.prompt_tokens, self.window_tokens = count(found["tokens"]), count(found["window"])
         elif found := STOP.search(text):
-            self.held_tokens, self.truncated = int(found["tokens"]), found["truncated"] == "1"
+            self.held_tokens, self.truncated = count(found["tokens"]), found["truncated"] == "1"
             self.ended_ns = self.ended_ns if self.ended_ns is not None else time_ns
         elif FULL.search(text):
             self.reprocessed = True
         elif found := CACHED.search(text):
             if self.cached_tokens is None:  # later batches of the same prompt print it again, further on
-                self.cached_tokens = int(found["tokens"] or found["from"])
+                self.cached_tokens = count(found["tokens"] or found["from"])
         else:
             return False
         return True

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ragclinic.signals.readers.clock import DATED, find_time
+from ragclinic.signals.readers.finite import finite
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.llamacpp_slots import SIMILAR, Task
 from ragclinic.signals.readers.log_common import Found, trace_id
@@ -22,7 +23,7 @@ from ragclinic.signals.records import Record, Sample, Span
 SLOT = re.compile(
     r"\bslot\s+(?P<function>[\w:()]+?):\s+id\s+(?P<slot>-?\d+) \| task (?P<task>-?\d+) \|\s?(?P<text>.*)"
 )
-SINCE_START = re.compile(r"(?<!\d)(?P<minutes>\d+)\.(?P<seconds>\d\d)\.(?P<ms>\d{3})\.(?P<us>\d{3}) [DIWE] ")
+SINCE_START = re.compile(r"(?<!\d)(?P<minutes>\d{1,7})\.(?P<seconds>\d\d)\.(?P<ms>\d{3})\.(?P<us>\d{3}) [DIWE] ")
 TIMING = re.compile(r"\s*(?:prompt eval|eval|total) time =|\s*draft acceptance|\s*graphs reused =")
 MAX_OPEN = 4096
 RESTART_NS = 1_000_000_000
@@ -66,7 +67,7 @@ def parse_line(line: str) -> Found | None:
         event = pattern.search(line)
         if event is not None:
             parts = event.groupdict()
-            value = float(parts["size"]) * BYTES[parts["unit"]] if "size" in parts else float(parts["value"])
+            value = finite(parts["size"], BYTES[parts["unit"]]) if "size" in parts else finite(parts["value"])
             found.append((name, value, {"device": parts["device"]} if "device" in parts else {}))
     return found or None
 

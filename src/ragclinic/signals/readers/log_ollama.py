@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from ragclinic.signals.readers.clock import find_time
 from ragclinic.signals.readers.durations import duration_ns
+from ragclinic.signals.readers.finite import count
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.log_common import LineClock, Part, request_spans, trace_id
 from ragclinic.signals.readers.log_llamacpp import SlotLog
@@ -175,7 +176,7 @@ class _Server:
 
 def _truncation(fields: Mapping[str, str]) -> dict[str, AttributeValue]:
     known = {"limit": "ragclinic.window_tokens", "prompt": "ollama.prompt_tokens_before_truncation"}
-    return {name: int(fields[key]) for key, name in known.items() if fields.get(key, "").isdigit()}
+    return {name: count(fields[key]) for key, name in known.items() if fields.get(key, "").isdigit()}
 
 
 def _by_trace(spans: list[Span]) -> list[list[Span]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from ragclinic.signals.readers.clock import Sweeps
+from ragclinic.signals.readers.finite import count, finite
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
@@ -36,11 +37,11 @@ def parse_row(line: str) -> tuple[str, list[tuple[str, float]]]:
     found = ROW.fullmatch(line.strip())
     if found is None:
         raise ValueError(f"{line.strip()[:80]!r}; expected NAME ID SIZE PROCESSOR [CONTEXT] UNTIL")
-    values = [("ollama.ps.size_bytes", float(found["size"]) * UNITS[found["unit"]])]
+    values = [("ollama.ps.size_bytes", finite(found["size"], UNITS[found["unit"]]))]
     if found["processor"] != "Unknown":
         values.append(("ollama.ps.gpu_share", _gpu_share(found["processor"])))
     if found["context"]:
-        values.append(("ollama.ps.window_tokens", float(found["context"])))
+        values.append(("ollama.ps.window_tokens", float(count(found["context"]))))
     return found["name"], values
 
 
@@ -63,7 +64,9 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
 
 def _gpu_share(processor: str) -> float:
     shares, _, kinds = processor.partition(" ")
-    percent = float(shares.split("/")[-1].rstrip("%"))
+    percent = finite(shares.split("/")[-1].rstrip("%"))
+    if percent > 100:
+        raise ValueError(f"{processor!r}; expected at most 100%")
     return percent / 100 if kinds.endswith("GPU") else 1 - percent / 100
 
 

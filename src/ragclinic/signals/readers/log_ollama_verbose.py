@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ragclinic.signals.readers.durations import duration_ns
+from ragclinic.signals.readers.finite import count
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.log_common import Part, request_spans, trace_id
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
@@ -42,9 +43,7 @@ def parse_line(line: str) -> tuple[str, int] | None:
         return found["key"], 0
     if not found["key"].endswith("count"):
         return found["key"], duration_ns(found["value"])
-    if not found["value"].isdigit():
-        raise ValueError(f"{found['value']!r}; expected a number of tokens")
-    return found["key"], int(found["value"])
+    return found["key"], count(found["value"])
 
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:

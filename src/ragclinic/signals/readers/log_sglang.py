@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ragclinic.signals.readers.clock import epoch_ns
+from ragclinic.signals.readers.durations import MAX_NS
+from ragclinic.signals.readers.finite import MAX_COUNT, count, finite
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.log_common import Found, LineClock, Part, request_spans, trace_id
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
@@ -77,14 +79,14 @@ def parse_line(line: str) -> Found | None:
         return _batch(batch["parts"], labels)
     retract, pool, cache = RETRACT.search(line), POOL.search(line), CACHE.search(line)
     if retract is not None:
-        return [("sglang.log.retracted_reqs", float(retract["count"]), labels)]
+        return [("sglang.log.retracted_reqs", float(count(retract["count"])), labels)]
     if cache is not None:
-        sizes = [float(size) for size in CACHE_SIZE.findall(line)]
+        sizes = [finite(size) for size in CACHE_SIZE.findall(line)]
         return [
-            ("sglang:max_total_num_tokens", float(cache["tokens"]), labels),
+            ("sglang:max_total_num_tokens", float(count(cache["tokens"])), labels),
             *([("sglang.log.kv_cache_bytes", sum(sizes) * GIB, labels)] if sizes else []),
         ]
-    return None if pool is None else [("sglang:max_total_num_tokens", float(pool["tokens"]), labels)]
+    return None if pool is None else [("sglang:max_total_num_tokens", float(count(pool["tokens"])), labels)]
 
 
 def parse_request(line: str) -> dict[str, str] | None:
@@ -138,8 +140,8 @@ def _batch(text: str, labels: dict[str, str]) -> Found:
 def _spans(request: dict[str, str], origin: Origin, number: int, end_ns: int) -> list[Span]:
     queue_ns = round(_number("queue_duration", request["queue_duration"]) * 1e6)
     forward_ns = round(_number("forward_duration", request["forward_duration"]) * 1e6)
-    if queue_ns < 0 or forward_ns < 0:
-        raise ValueError(f"queue {queue_ns / 1e6} ms, forward {forward_ns / 1e6} ms; expected no negative times")
+    if not (0 <= queue_ns <= MAX_NS and 0 <= forward_ns <= MAX_NS):
+        raise ValueError(f"queue {queue_ns / 1e6} ms, forward {forward_ns / 1e6} ms; expected 0 to a week")
     started_s = _number("start_time", request.get("start_time", "0"))
     # Newer versions print a wall clock, older ones a counter since the machine started.
     start_ns = epoch_ns(started_s) if started_s > 1e9 else end_ns - queue_ns - forward_ns
@@ -170,12 +172,9 @@ def _ranks(line: str) -> dict[str, str]:
 def _number(key: str, text: str) -> float:
     if text in ("True", "False"):
         return float(text == "True")
-    try:
-        value = float(text.rstrip("."))
-    except ValueError:
-        raise ValueError(f"{key}: {text!r}; expected a number") from None
-    if not abs(value) < 1e18:
-        raise ValueError(f"{key}: {text!r}; expected a finite number")
+    value = finite(text.rstrip("."))
+    if abs(value) > MAX_COUNT:
+        raise ValueError(f"{key}: {text[:40]!r}; expected a number that a server can count to")
     return value
 
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from ragclinic.signals.readers.finite import finite
 from ragclinic.signals.readers.log_common import Found, read_samples
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record
@@ -131,13 +132,7 @@ def _engine(line: str) -> dict[str, str]:
 
 
 def _number(text: str) -> float:
-    try:
-        value = float(text.rstrip(".,").replace(",", ""))
-    except ValueError:
-        raise ValueError(f"{text!r}; expected a number") from None
-    if value != value:
-        raise ValueError(f"{text!r}; expected a number")
-    return value
+    return finite(text.rstrip(".,").replace(",", ""))
 
 
 READER = Reader(

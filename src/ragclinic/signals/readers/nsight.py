@@ -131,8 +131,8 @@ class _Export:
     def _session_start(self) -> int:
         if SESSION in self._tables:
             for (value,) in self._db.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME LIMIT 1"):
-                if isinstance(value, int):
-                    return value
+                if _sound(value, value):
+                    return int(value)
         self._log.note("the export names no session start: its times begin where the file was written")
         return self._origin.modified_ns or 0
 
@@ -194,7 +194,8 @@ class _Export:
             return
         held: dict[int, int] = {}
         for id_, start, device, size, operation in self._db.execute(MEMORY_QUERY):
-            if not all(isinstance(v, int) for v in (start, device, size)) or operation not in (0, 1):
+            known = _sound(start, start) and _sound(size, size) and isinstance(device, int)
+            if not known or operation not in (0, 1):
                 self._bad("not a memory event", MEMORY, id_)
                 continue
             held[device] = held.get(device, 0) + (size if operation == 0 else -size)

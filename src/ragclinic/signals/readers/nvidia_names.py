@@ -7,6 +7,8 @@ name (`hw.gpu.*`), everything else keeps its column's name behind `nvidia_smi.`.
 
 from collections.abc import Iterator, Mapping
 
+from ragclinic.signals.readers.finite import finite
+
 MIB = 1024.0 * 1024.0
 UNITS: Mapping[str, float] = {
     "": 1.0,
@@ -84,13 +86,7 @@ def number(text: str, unit: str = "") -> float | None:
     scale = UNITS.get(own.strip() or unit)
     if scale is None:
         raise ValueError(f"{text!r} in {own or unit!r}; expected a unit of {', '.join(filter(None, UNITS))}")
-    try:
-        value = float(digits)
-    except ValueError:
-        raise ValueError(f"{text!r}; expected a number or N/A") from None
-    if value != value or value in (float("inf"), float("-inf")):
-        raise ValueError(f"{text!r}; expected a finite number")
-    return value * scale
+    return finite(digits, scale)
 
 
 def active_reasons(mask: int) -> Iterator[str]:

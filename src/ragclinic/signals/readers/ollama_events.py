@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from ragclinic.signals.readers.durations import duration_ns
+from ragclinic.signals.readers.finite import count, finite
 from ragclinic.signals.readers.log_common import Found
 from ragclinic.signals.readers.torch_names import BYTES
 
@@ -85,8 +86,8 @@ def event_samples(message: str, fields: Mapping[str, str]) -> Found:
         found.append((ONCE[message], 1.0, {}))
     layers = OFFLOADED.search(message)
     if layers is not None:
-        found.append(("ollama.log.layers_offloaded", float(layers["layers"]), {}))
-        found.append(("ollama.log.layers_total", float(layers["total"]), {}))
+        found.append(("ollama.log.layers_offloaded", float(count(layers["layers"])), {}))
+        found.append(("ollama.log.layers_total", float(count(layers["total"])), {}))
     labels = _labels(message, fields)
     for field, name in NUMBERS.get(message, {}).items():
         if fields.get(field):
@@ -111,21 +112,15 @@ def _settings(text: str) -> Found:
             if not value.startswith("-") and not value.startswith("2562047h"):
                 found.append((name, duration_ns(value) / 1e9, {}))
         elif value.isdigit():
-            found.append((name, float(value), {}))
+            found.append((name, float(count(value)), {}))
     return found
 
 
 def _value(text: str) -> float:
     size = SIZE.fullmatch(text.strip())
     if size is not None:
-        return float(size["size"]) * BYTES[size["unit"]]
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"{text!r}; expected a number or a size") from None
-    if not abs(value) < 1e18:
-        raise ValueError(f"{text!r}; expected a finite number")
-    return value
+        return finite(size["size"], BYTES[size["unit"]])
+    return finite(text)
 
 
 __all__ = ["event_samples", "slog_fields"]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from ragclinic.signals.readers.finite import finite
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
@@ -34,7 +35,7 @@ def parse_line(line: str) -> tuple[str, float]:
     found = LINE.fullmatch(line.strip())
     if found is None:
         raise ValueError(f"{line.strip()!r}; expected 'outer;inner 42'")
-    return found["stack"], float(found["weight"])
+    return found["stack"], finite(found["weight"])
 
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:

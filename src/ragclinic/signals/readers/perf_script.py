@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from ragclinic.signals.readers.finite import finite
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
@@ -27,6 +28,8 @@ HEAD_SAMPLE = re.compile(rb"^\S.*?\s\d+(?:/\d+)?\s+(?:\[\d+\]\s+)?\d+\.\d{6,9}:\
 HEAD_FRAME = re.compile(rb"^\s+[0-9a-f]{3,16} \S.* \(.*\)\s*$", re.MULTILINE)
 UNKNOWN = "[unknown]"
 MAX_FRAMES = 1000
+MAX_S = 1e9
+"""Thirty years of uptime."""
 
 
 class Head(NamedTuple):
@@ -49,8 +52,11 @@ def parse_header(line: str) -> Head | None:
     found = HEADER.fullmatch(line.strip())
     if found is None:
         return None
-    period = float(found["period"]) if found["period"] else 1.0
-    return Head(found["comm"], found["pid"], float(found["seconds"]), period, found["event"])
+    try:
+        period, seconds = finite(found["period"] or "1"), finite(found["seconds"])
+    except ValueError:
+        return None
+    return Head(found["comm"], found["pid"], seconds, period, found["event"]) if seconds < MAX_S else None
 
 
 def parse_frame(line: str) -> str | None:

@@ -13,6 +13,7 @@ from ragclinic.errors import BadInput
 from ragclinic.signals.readers.clock import epoch_ns
 from ragclinic.signals.readers.elements import elements
 from ragclinic.signals.readers.fields import obj
+from ragclinic.signals.readers.finite import finite
 from ragclinic.signals.readers.prometheus_lacks import SeenNames
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.records import Record, Sample
@@ -41,10 +42,10 @@ def parse_series(series: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, 
     if name is None:
         raise ValueError(f"{labels}; expected a {NAME}: query the bare series, not an expression over it")
     for time_s, value in _points(series, "value", "values"):
-        yield name, labels, float(time_s), float(value)
+        yield name, labels, finite(str(time_s)), float(str(value))
     for time_s, found in _points(series, "histogram", "histograms"):
         for suffix, edge, count in _buckets(found):
-            yield f"{name}{suffix}", labels if edge is None else {**labels, "le": edge}, float(time_s), count
+            yield f"{name}{suffix}", labels if edge is None else {**labels, "le": edge}, finite(str(time_s)), count
 
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:

@@ -19,7 +19,7 @@ from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOption
 from ragclinic.signals.readers.torch_names import BYTES, OOM, OOM_ALLOCATED, OOM_FREE, OOM_TOTAL, OOM_UNALLOCATED
 from ragclinic.signals.records import Record, Sample
 
-SIZE = r"(\d+(?:\.\d+)?) ?([KMGTP]?i?B|bytes)"
+SIZE = r"(?<![\d.])(\d{1,9}(?:\.\d{1,9})?) ?([KMGTP]?i?B|bytes)"
 TRIED = re.compile(rf"(?:CUDA|HIP|XPU)? ?out of memory\. Tried to allocate {SIZE}", re.IGNORECASE)
 DEVICE = re.compile(r"GPU (\d+)")
 PARTS = (  # what it tells, newest wording first

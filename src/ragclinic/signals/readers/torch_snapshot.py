@@ -25,6 +25,7 @@ from ragclinic.signals.records import Record, Sample
 
 MAX_BYTES = 1024 * 1024 * 1024
 """A snapshot is read whole; larger ones are refused."""
+MAX_US = 2**62 // 1000
 GROWS, SHRINKS = (
     {"alloc": ALLOCATED, "segment_alloc": RESERVED, "segment_map": RESERVED},
     {
@@ -147,13 +148,13 @@ def _event(device: int, found: Mapping[str, Any]) -> Event:
         device=device,
         action=str(found["action"]),
         size_bytes=_size(found.get("size", 0)),
-        time_ns=None if time_us is None else _size(time_us) * 1000,
+        time_ns=None if time_us is None else _size(time_us, MAX_US) * 1000,
         free_bytes=None if free is None else _size(free),
     )
 
 
-def _size(value: Any) -> int:
-    if not isinstance(value, int) or not 0 <= value < 2**62:
+def _size(value: Any, limit: int = 2**60) -> int:
+    if not isinstance(value, int) or not 0 <= value < limit:
         raise ValueError(f"{kind(value)}; expected a whole number of at least zero")
     return value
 

@@ -19,6 +19,7 @@ from ragclinic.signals.records import Record, Sample
 TIMES = ("time", "timestamp", "ts")
 TELLING = "allocated_bytes.all.current"
 MAX_DEPTH = 4
+MAX_VALUE = 2**63
 
 
 def sniff(head: bytes) -> float:
@@ -36,7 +37,7 @@ def parse_stats(stats: Mapping[str, Any], path: str = "", depth: int = 0) -> Ite
         name = f"{path}.{key}" if path else key
         if isinstance(value, dict) and depth < MAX_DEPTH:
             yield from parse_stats(value, name, depth + 1)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf"):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_VALUE:
             yield PREFIX + name, float(value)
 
 

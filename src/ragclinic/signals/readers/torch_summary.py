@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from ragclinic.signals.readers.clock import Sweeps
+from ragclinic.signals.readers.finite import finite
 from ragclinic.signals.readers.lines import lines
 from ragclinic.signals.readers.reader import Origin, Reader, ReadLog, ReadOptions
 from ragclinic.signals.readers.torch_names import BYTES, COUNTS, PREFIX
@@ -39,6 +40,7 @@ METRICS: Mapping[str, str] = {
     "Oversize GPU segments": "oversize_segments",
 }
 POOLS: Mapping[str, str] = {"from large pool": "large_pool", "from small pool": "small_pool"}
+MAX_DIGITS = 15
 COLUMNS = ("current", "peak", "allocated", "freed")
 
 
@@ -59,7 +61,7 @@ def parse_cell(text: str, of_bytes: bool) -> float:
         raise ValueError(
             f"{text.strip()!r}; expected a number with {'B, KiB, MiB, GiB' if of_bytes else 'K or M'}"
         )
-    return float(found["number"]) * scale
+    return finite(found["number"], scale)
 
 
 def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) -> Iterator[Record]:
@@ -78,7 +80,7 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
         if faults is not None:
             log.keep()
             for name, value in (("num_ooms", faults["ooms"]), ("num_alloc_retries", faults["retries"])):
-                yield Sample(time_ns, PREFIX + name, float(value), {"device": device})
+                yield Sample(time_ns, PREFIX + name, float(value[:MAX_DIGITS]), {"device": device})
         elif row is not None:
             metric = METRICS.get(row["name"], metric)
             pool = POOLS.get(row["name"], "all" if row["name"] in METRICS else None)
