@@ -23,6 +23,6 @@ def from_few(confidence: float, requests: int) -> float:
     """The confidence where only so many requests were seen: down to 0.7 of it for a single one.
 
     >>> from_few(0.9, 20), round(from_few(0.9, 1), 3)
-    (0.9, 0.641)
+    (0.9, 0.643)
     """
     return confidence * (FEW_FACTOR + (1 - FEW_FACTOR) * min(1.0, requests / FEW_REQUESTS))

@@ -184,7 +184,8 @@ class Replay:
             ]
         draws = np.empty(RESAMPLES)
         for k in range(RESAMPLES):
-            rows = rng.integers(size, size=size)
+            # Twice: the recording is one sample of what is asked, and the next run will be another.
+            rows = rng.integers(size, size=size)[rng.integers(size, size=size)]
             generation = generations[k % len(generations)]
             draws[k] = np.quantile((fixed + generation)[rows], P95) * np.exp(rng.normal(0.0, RUN_TO_RUN))
         return draws
