@@ -1,6 +1,11 @@
+from pathlib import Path
+
 import pytest
 
+from ragclinic.signals.content import ContentPolicy
+from ragclinic.signals.load import load
 from ragclinic.signals.memory import memory_samples
+from ragclinic.signals.recording import RecordingWriter
 from ragclinic.signals.records import Sample
 
 MIB = 1024.0**2
@@ -45,3 +50,13 @@ def test_of_tokens_and_a_share_the_fuller_tells_the_cache() -> None:
 def test_a_share_alone_is_enough_and_nothing_is_nothing() -> None:
     assert memory_samples([Sample(1, "vllm:gpu_cache_usage_perc", 0.5)])[0].pressure == 0.5
     assert memory_samples([Sample(1, "up", 1.0)]) == ()
+
+
+def test_a_loaded_recording_keeps_devices_apart(tmp_path: Path) -> None:
+    with RecordingWriter(tmp_path / "r", {}, ContentPolicy()) as writer:
+        for device, used, limit in (("0", 70.0, 80.0), ("1", 23.0, 24.0)):
+            writer.add(
+                Sample(1, "hw.gpu.memory.usage", used, {"hw.id": device}),
+                Sample(1, "hw.gpu.memory.limit", limit, {"hw.id": device}),
+            )
+    assert [m.used_bytes for m in load(tmp_path / "r").memory] == [23.0]

@@ -26,7 +26,10 @@ def load(folder: Path, where: str | None = None) -> Seen:
     parts = [
         Part(**{**row, "token_keys": _tuple(row["token_keys"])}) for row in recording.table("parts").to_pylist()
     ]
-    samples = [Sample(row["time_ns"], row["name"], row["value"]) for row in recording.table("samples").to_pylist()]
+    samples = [
+        Sample(row["time_ns"], row["name"], row["value"], _labels(row["labels"]))
+        for row in recording.table("samples").to_pylist()
+    ]
     requests = build_requests(spans, chunks, parts)
     meta = recording.meta
     return Seen(
@@ -53,3 +56,7 @@ def _traces(recording: Recording, where: str | None) -> frozenset[str] | None:
 
 def _tuple(values: list[int] | None) -> tuple[int, ...] | None:
     return None if values is None else tuple(values)
+
+
+def _labels(text: str | None) -> dict[str, str]:
+    return {name: str(value) for name, value in parse_attributes(text).items()}
