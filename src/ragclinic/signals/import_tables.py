@@ -26,6 +26,10 @@ GROUP_BYTES = 24 * 1024 * 1024
 RECORD_ROWS = 10_000
 
 
+# The others differ from row to row, and a dictionary of them would only be thrown away.
+REPEATING = ("name", "service", "error", "role", "labels", "doc", SOURCE)
+
+
 def with_source(schema: pa.Schema) -> pa.Schema:
     """A table's schema with the number of the source."""
     return schema.append(pa.field(SOURCE, pa.int32()))
@@ -121,11 +125,17 @@ def rewritten(folder: Path, name: str) -> Iterator[pq.ParquetWriter]:
     """A writer whose file takes the table's place when all went well."""
     path = folder / name / SEGMENT
     temporary = path.with_suffix(".tmp")
-    with pq.ParquetWriter(temporary, with_source(TABLES[name]), compression="zstd") as writer:
+    with _writer(temporary, name) as writer:
         yield writer
     temporary.replace(path)
 
 
 def _open(folder: Path, name: str) -> pq.ParquetWriter:
     (folder / name).mkdir(parents=True, exist_ok=True)
-    return pq.ParquetWriter(folder / name / SEGMENT, with_source(TABLES[name]), compression="zstd")
+    return _writer(folder / name / SEGMENT, name)
+
+
+def _writer(path: Path, name: str) -> pq.ParquetWriter:
+    schema = with_source(TABLES[name])
+    repeating = [column for column in schema.names if column in REPEATING]
+    return pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeating)

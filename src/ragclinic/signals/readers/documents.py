@@ -39,17 +39,17 @@ def chunk_table(triples: Triples, roles: list[Role], trace_id: pa.Array, span_id
     ids, contents, scores, metadata = (
         _pick(triples.text, row, field_of == name, len(found)) for name in ("id", "content", "score", "metadata")
     )
-    places = [place_of(text) for text in metadata.to_pylist()]
+    places = _places(metadata, contents)
     spans = span_id.take(pa.array(owner))
     columns: dict[str, Any] = {
         "trace_id": trace_id.take(pa.array(owner)),
         "span_id": spans,
         "rank": rank.astype(np.int32),
         "chunk_id": _chunk_ids(ids, contents, spans, rank),
-        "doc": [p.doc for p in places],
-        "start": [p.start for p in places],
-        "end": _ends(places, contents),
-        "score": [_number(text) for text in scores.to_pylist()],
+        "doc": [p.doc for p in places] if places else pa.nulls(len(found)),
+        "start": [p.start for p in places] if places else pa.nulls(len(found)),
+        "end": [p.end for p in places] if places else pa.nulls(len(found)),
+        "score": _numbers(scores),
         "tokens": pa.nulls(len(found)),
         "text": contents,
         "keys": pa.nulls(len(found)),
@@ -100,12 +100,24 @@ def _text_id(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _ends(places: list[Place], contents: pa.Array) -> list[int | None]:
+def _places(metadata: pa.Array, contents: pa.Array) -> list[Place]:
+    """Where the chunks stood, an end that is not told worked out of start and length; none where none tells."""
+    if metadata.null_count == len(metadata):
+        return []
     lengths = pc.utf8_length(contents).to_pylist()
+    told = [place_of(text) for text in metadata.to_pylist()]
     return [
-        p.end if p.end is not None or p.start is None or length is None else p.start + length
-        for p, length in zip(places, lengths, strict=True)
+        p if p.end is not None or p.start is None or length is None else p._replace(end=p.start + length)
+        for p, length in zip(told, lengths, strict=True)
     ]
+
+
+def _numbers(texts: pa.Array) -> pa.Array:
+    try:
+        found = texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return pa.array([_number(text) for text in texts.to_pylist()], pa.float64())
+    return pc.if_else(pc.is_finite(found), found, pa.scalar(None, pa.float64()))
 
 
 def _number(text: str | None) -> float | None:

@@ -179,10 +179,12 @@ def _triples(attributes: pa.Array) -> Triples:
 
 def _double_text(values: pa.Array) -> pa.Array:
     """Doubles as JSON prints them: 1.0 stays a fraction."""
-    text = values.cast(pa.string())
-    return pc.if_else(
-        pc.match_substring_regex(text, r"^-?\d+$"), pc.binary_join_element_wise(text, ".0", ""), text
-    )
+    there = values.is_valid()
+    text = values.filter(there).cast(pa.string())
+    signs = [pc.match_substring(text, sign) for sign in (".", "e", "n")]  # n: nan, inf
+    whole = pc.invert(reduce(pc.or_, signs))
+    text = pc.if_else(whole, pc.binary_join_element_wise(text, ".0", ""), text)
+    return pc.replace_with_mask(pa.nulls(len(values), pa.string()), there, text)
 
 
 def _with_structures(
