@@ -77,7 +77,7 @@ class CompilerSettings(_Group):
     enabled: bool = True
     deduplicate: bool = True
     merge_overlap: bool = True
-    budget_tokens: int = Field(400, ge=0, description="0: no budget")
+    budget_tokens: int = Field(512, ge=0, description="0: no budget")
 
 
 class CacheSettings(_Group):
