@@ -42,12 +42,12 @@ def test_physics_hardware_a_type_without_units_runs_in_16_bits() -> None:
 
 def test_physics_hardware_importing_physics_takes_no_third_party_module_but_numpy() -> None:
     code = (
-        "import sys, time; before = set(sys.modules); t = time.perf_counter(); import ragclinic.physics;"
-        "took = time.perf_counter() - t;"
+        "import sys, time; before = set(sys.modules); t = time.process_time(); import ragclinic.physics;"
+        "took = time.process_time() - t;"
         "new = {m.split('.')[0] for m in set(sys.modules) - before};"
         "print(took, sorted(m for m in new if m not in sys.stdlib_module_names))"
     )
-    fastest = 9.0
+    fastest = 9.0  # the best of five in CPU time: other work on the machine is not ours
     for _ in range(5):
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         took, modules = out.split(" ", 1)

@@ -1,8 +1,9 @@
 """A buffer pool keyed by shape under dynamic batching: the two fight; a pool that knows shapes ends it.
 
 Refuted by: no failures where both are on, or a shape-aware pool that fails or is slower. Held: Llama-3-8B on an
-A100, a queue that is never empty, the same requests. Varied: how batches form, where their buffers come from. Cost: seconds, no hardware. Limit: contiguous buffers for two batches at a time (one decodes, the next one's
-is taken), as engines before paging had; a batch without memory is served again request by request.
+A100, a queue that is never empty, the same requests. Varied: how batches form, where their buffers come from.
+Cost: seconds, no hardware. Limit: contiguous buffers for two batches at a time (one decodes, the next one's is
+taken), as engines before paging had; a batch without memory is served again request by request.
 """
 
 import random

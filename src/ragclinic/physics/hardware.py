@@ -1,10 +1,8 @@
 """Devices: memory, bandwidth and arithmetic of accelerators and CPUs, from a shipped table with sources."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Literal
 
 from ragclinic.errors import BadInput
@@ -45,6 +43,9 @@ class Device:
 @cache
 def known_devices() -> dict[str, Device]:
     """The shipped table by name."""
+    import tomllib  # with resources half of the room's import time, and only a name needs the table
+    from importlib import resources
+
     text = resources.files("ragclinic.physics").joinpath("hardware.toml").read_text("utf-8")
     return {name: _device(name, row) for name, row in tomllib.loads(text).items()}
 

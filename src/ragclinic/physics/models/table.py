@@ -1,8 +1,6 @@
 """Well-known models by name; an unknown name is answered with the nearest known ones."""
 
-import tomllib
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from ragclinic.errors import BadInput
@@ -16,6 +14,9 @@ SUFFIXES = ("-instruct", "-chat", "-it", "-hf", "-base")
 @cache
 def known_models() -> dict[str, dict[str, Any]]:
     """The shipped table: name -> source, published parameter count where known, and configuration."""
+    import tomllib  # only a name needs the table
+    from importlib import resources
+
     text = resources.files("ragclinic.physics.models").joinpath("table.toml").read_text("utf-8")
     return tomllib.loads(text)
 
