@@ -17,6 +17,7 @@ from ragclinic.signals.importing import ImportOptions, ImportReport, import_path
 from ragclinic.signals.load import load
 from ragclinic.signals.readers import READERS
 from ragclinic.signals.recording import open_recording
+from ragclinic.signals.seeing import see
 
 DATA = Path(__file__).parents[1] / "data"
 T0 = 1_796_142_000_000_000_000
@@ -244,6 +245,17 @@ def test_the_recording_says_where_it_came_from_and_holds_no_line_of_bad_input(tm
     assert meta["sources"][0]["bad"] == {"unreadable JSON": 1}
     assert "secret" not in (report.folder / "recording.json").read_text()
     assert {s["format"] for s in meta["sources"]} == {"otlp-json"}
+
+
+def test_files_are_seen_without_leaving_a_recording(tmp_path: Path) -> None:
+    path = otlp(tmp_path / "a.json", *request(1, 0))
+    sight = see([path])
+    assert (len(sight.seen.requests), sight.seen.source) == (1, str(path))
+    assert sight.report is not None
+    assert not sight.report.folder.exists()
+    assert "chunks" in sight.seen.missing
+    import_paths([path], tmp_path / "rec")
+    assert see([tmp_path / "rec"]).seen.requests == sight.seen.requests
 
 
 app = typer.Typer()

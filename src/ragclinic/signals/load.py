@@ -44,6 +44,7 @@ def load(folder: Path, where: str | None = None) -> Seen:
         machine=meta.get("machine"),
         versions=meta.get("versions", {}),
         notes=tuple(meta.get("notes", ())),
+        missing=meta.get("missing_signals", {}),
     )
 
 

@@ -103,7 +103,8 @@ class Seen:
 
     `settings` is the engine's own settings where it was our engine (dotted names, as in a prescription), else
     empty. `kv_bytes_per_token` comes from the server's log or the model's header. `slots` is how many requests
-    the server runs at once.
+    the server runs at once. `missing` are signals that the files it was imported from lack, each with the line
+    that turns it on.
     """
 
     source: str
@@ -117,3 +118,4 @@ class Seen:
     notes: tuple[str, ...] = ()
     machine: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
