@@ -98,7 +98,7 @@ def test_a_service_within_its_objective_gets_no_finding(recorded: Path) -> None:
 def test_a_model_loaded_for_every_question_is_named(index: tuple[Index, BuiltinEmbedder], tmp_path: Path) -> None:
     settings = SETTINGS.with_changes({"llm.keep_loaded": False, "cache.answers": False, "llm.max_tokens": 2})
     with open_engine(settings, *index, recording=tmp_path / "rec") as engine:
-        for number in range(6):
+        for number in range(4):
             engine.ask(f"What is term number {number} in the KV cache?")
     found = diagnose(load(tmp_path / "rec"), slo_ms=1)
     assert "weights-reloaded" in [f.cause for f in found.findings]
@@ -114,11 +114,11 @@ def test_the_server_ends_with_the_engine(index: tuple[Index, BuiltinEmbedder]) -
     assert not psutil.pid_exists(pid)
 
 
-@pytest.mark.parametrize("question", ["", "   \n", "why " * 12_500, "为什么" * 16_667])
 def test_an_empty_or_endless_question_is_refused_and_the_engine_goes_on(
-    index: tuple[Index, BuiltinEmbedder], question: str
+    index: tuple[Index, BuiltinEmbedder],
 ) -> None:
     with open_engine(SETTINGS, *index) as engine:
-        with pytest.raises(BadInput, match=r"^question: "):
-            engine.ask(question)
+        for question in ("", "   \n", "why " * 12_500, "为什么" * 16_667):
+            with pytest.raises(BadInput, match=r"^question: "):
+                engine.ask(question)
         assert engine.ask("What is TTFT about?").text

@@ -12,7 +12,10 @@ import typer
 from ragclinic.cli.ask import ask
 from ragclinic.cli.demo import demo
 from ragclinic.cli.diagnose import diagnose
+from ragclinic.cli.import_ import import_
 from ragclinic.cli.ingest import ingest
+from ragclinic.cli.lab import lab
+from ragclinic.cli.plan import plan
 from ragclinic.cli.verify import verify
 from ragclinic.errors import ClinicError
 
@@ -23,8 +26,10 @@ COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("See it work", "demo", demo),
     ("1 Build and ask", "ingest", ingest),
     ("1 Build and ask", "ask", ask),
+    ("2 Find out why", "import", import_),
     ("2 Find out why", "diagnose", diagnose),
     ("3 Prove the cure", "verify", verify),
+    ("4 Plan ahead", "plan", plan),
 )
 
 app = typer.Typer(
@@ -35,11 +40,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help=(
         "Find out why your RAG answers in eight seconds, and make it answer in one.\n\n"
-        "signals → **diagnose** → prescription → **ask** with it → **verify**. Start with `ragclinic demo`."
+        "signals → **diagnose** → prescription → **ask** with it → **verify**. Start with `ragclinic demo`; "
+        "with files of your own, `ragclinic diagnose traces/ vllm.log gpu.csv`."
     ),
 )
 for panel, name, command in COMMANDS:
     app.command(name, rich_help_panel=panel)(command)
+app.add_typer(lab, name="lab", rich_help_panel="4 Plan ahead")
 
 
 def _version(asked: bool) -> None:

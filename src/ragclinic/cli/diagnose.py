@@ -10,7 +10,9 @@ HEALTHY, FINDINGS, NOT_ENOUGH = 0, 1, 3
 
 
 def diagnose(
-    source: Annotated[Path, typer.Argument(help="A recording.")],
+    source: Annotated[
+        list[str], typer.Argument(help="A recording, or any traces, metrics and logs (files, folders, -).")
+    ],
     slo_ms: Annotated[float, typer.Option(help="The objective: P95 of the total time.", min=1)] = 8000.0,
     where: Annotated[
         str | None, typer.Option(help="SQL over the root spans, as \"name = 'rag.request'\".")
@@ -18,7 +20,7 @@ def diagnose(
     json: Annotated[bool, typer.Option("--json", help="Print the diagnosis as JSON.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write an HTML report here.")] = None,
     prescription: Annotated[
-        Path | None, typer.Option(help="Where to write the prescription.  [default: SOURCE/prescription.toml]")
+        Path | None, typer.Option(help="Where to write the prescription.  [default: in the recording]")
     ] = None,
     fail_on: Annotated[
         list[str] | None, typer.Option(help="Exit 1 only for these causes; may be given several times.")
@@ -28,25 +30,27 @@ def diagnose(
     """Say why it is slow. Exit status: 0 healthy, 1 findings, 2 bad input, 3 not enough evidence.
 
     Example: `ragclinic diagnose out/demo/as-found --slo-ms 5000 -o report.html`
+    or `ragclinic diagnose traces.jsonl vllm.log`
     """
     from rich.console import Console
 
     from ragclinic import diagnosis as room
     from ragclinic.cli.files import write_text
+    from ragclinic.cli.sources import read_sources
     from ragclinic.diagnosis import prescribe
     from ragclinic.report.html import write_page
     from ragclinic.report.json_ import diagnosis_json, dumps
     from ragclinic.report.terminal import print_diagnosis
     from ragclinic.report.view import build_page
-    from ragclinic.signals.load import load
 
-    seen = load(source, where)
+    seen, recording = read_sources(source, where)
     found = room.diagnose(seen, slo_ms)
     next_command = None
     if found.findings:
-        path = prescription or source / "prescription.toml"
-        write_text(path, prescribe(seen, found).to_toml())
-        next_command = f"ragclinic verify {source} CURED --prescription {path} --index INDEX"
+        path = prescription or (recording / "prescription.toml" if recording else None)
+        if path is not None:
+            write_text(path, prescribe(seen, found).to_toml(lang))
+            next_command = f"ragclinic verify {source[0]} CURED --prescription {path} --index INDEX"
     if output is not None:
         write_page(build_page(seen, found), output, lang)
     if json:

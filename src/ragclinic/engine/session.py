@@ -59,6 +59,7 @@ def open_engine(
             in_process = ProcessAnswerCache(settings.cache.max_entries, settings.cache.ttl_s)
             stack.callback(in_process.close)
             cache = in_process
+        embed(["warm-up"])  # loads the embedder now and not during the first question
         retriever = Retriever(settings, index, embed, _counting(tokenizer))
         yield Engine(settings, retriever, index.state, tokenizer, llm, recorder, cache)
 

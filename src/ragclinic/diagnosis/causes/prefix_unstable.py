@@ -86,7 +86,8 @@ def measure(seen: Seen) -> Measured | Missing:
     requests = answered(seen)
     pointers = _pointers(requests, near)
     turns = growth(requests)
-    if near.known(lambda r: 1.0 if r.id in pointers else None) < MIN_KNOWN:
+    # The first request has no prompt before it, and may well be the slowest: its parts are known all the same.
+    if not pointers or near.known(lambda r: 1.0 if any(p.token_keys for p in r.parts) else None) < MIN_KNOWN:
         if turns is None:
             cached_known = near.known(lambda r: r.cached_tokens) >= MIN_KNOWN
             return Missing((PROMPT_PARTS,) if cached_known else (PROMPT_PARTS, CACHED_TOKENS))
