@@ -8,6 +8,7 @@ import random
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from ragclinic.context import shingles
 from ragclinic.signals.content import ContentPolicy, question_key
@@ -22,11 +23,13 @@ TPOT_TOKEN_MS = 0.002
 START_NS = 1_800_000_000_000_000_000
 
 
+@lru_cache(maxsize=1024)
 def passage(seed: int, words: int = 150) -> str:
     """A text of random words: two of them share next to no pair of words."""
     return " ".join(random.Random(seed).choices(VOCABULARY, k=words))
 
 
+@lru_cache(maxsize=1024)
 def token_keys(text: str) -> tuple[int, ...]:
     return tuple(zlib.crc32(word.encode()) for word in text.split())
 

@@ -21,7 +21,7 @@ def request(number: int, *runs: tuple[str, float, float], total_ms: float) -> Re
 @st.composite
 def requests(draw: st.DrawFn) -> list[Request]:
     found = []
-    for number in range(draw(st.integers(1, 40))):
+    for number in range(draw(st.integers(1, 20))):
         at, stages = 0.0, []
         for name in draw(st.lists(st.sampled_from(NAMES), max_size=6)):
             start = at + draw(st.floats(0, 500))
@@ -33,7 +33,7 @@ def requests(draw: st.DrawFn) -> list[Request]:
 
 
 @given(requests())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_stages_sum_to_p95_whatever_was_recorded(recorded: list[Request]) -> None:
     found = budget(recorded)
     assert found is not None
@@ -46,7 +46,7 @@ def test_the_stages_sum_to_p95_whatever_was_recorded(recorded: list[Request]) ->
 
 
 @given(requests())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_stages_and_gaps_are_the_whole_of_a_request(recorded: list[Request]) -> None:
     for one in recorded:
         assert math.fsum(s.duration_ms for s in with_gaps(one)) == pytest.approx(one.total_ms, abs=1e-6)

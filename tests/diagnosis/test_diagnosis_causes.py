@@ -30,6 +30,7 @@ from ragclinic.diagnosis.say import Sentence
 from ragclinic.diagnosis.types import CannotTell, Diagnosis, Found, Interval, NotFound
 from ragclinic.diagnosis.verdict import examine
 from ragclinic.engine.settings import Settings
+from ragclinic.report.text import table
 from ragclinic.signals.seen import Request, Seen, Stage
 
 BY_ID = {cause.id: cause for cause in CAUSES}
@@ -88,8 +89,10 @@ def test_ids_are_unique_and_equal_to_their_file_names() -> None:
     assert set(BY_ID) | {"healthy"} == files
 
 
-def test_every_cause_has_a_patient_and_a_page_in_the_handbook() -> None:
+def test_every_cause_has_a_patient_a_name_in_both_languages_and_a_page_in_the_handbook() -> None:
     assert set(PATIENTS) == set(BY_ID)
+    names = {f"cause.{cause}" for cause in (*BY_ID, "healthy")}
+    assert names <= set(table("en")) & set(table("zh"))
     assert {p.stem for p in (ROOT / "docs/zh/causes").glob("*.md")} >= set(BY_ID) | {"healthy"}
 
 

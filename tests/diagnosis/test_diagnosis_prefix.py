@@ -145,6 +145,14 @@ def test_constant_cached_tokens_in_a_growing_session_are_told_from_growing_ones(
     assert keeping_up.constant_share == 0.0
 
 
+def test_only_sessions_whose_cache_stands_still_lose_tokens() -> None:
+    keeping_up = [replace(r, session="t", id=f"t{r.id}") for r in turns_of([(100, 0), (200, 90), (300, 190)])]
+    mixed = growth([*turns_of([(100, 0), (200, 50), (300, 50)]), *keeping_up])
+    assert mixed is not None
+    assert (mixed.sessions, mixed.constant_share) == (2, 0.5)
+    assert mixed.lost == {"r2": 100.0}
+
+
 @pytest.mark.parametrize("sizes", [[(100, 0), (200, 0)], [(100, 0), (101, 0), (102, 0)], []])
 def test_short_or_steady_sessions_tell_nothing_of_growth(sizes: list[tuple[int, int]]) -> None:
     assert growth(turns_of(sizes)) is None

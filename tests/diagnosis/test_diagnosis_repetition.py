@@ -29,6 +29,12 @@ def test_neighbours_repeat_their_overlap_once_for_each_border() -> None:
     assert found.redundancy_apart < 0.01
 
 
+def test_a_border_of_two_thirds_is_still_a_border_and_no_copy() -> None:
+    found = said(asked(*in_a_row(1, count=3, words=150, overlap=100)))
+    assert found.duplicate_tokens == 0.0
+    assert found.neighbour_tokens == pytest.approx(200, rel=0.05)
+
+
 def test_borders_are_found_in_the_text_where_there_are_no_offsets() -> None:
     chunks = [replace(p, doc=None, start=None) for p in in_a_row(1, count=4, words=150, overlap=30)]
     assert said(asked(*chunks)).neighbour_tokens == pytest.approx(3 * 30, rel=0.05)

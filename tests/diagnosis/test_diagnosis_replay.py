@@ -141,7 +141,8 @@ def test_all_remedies_together_are_played_at_once() -> None:
     asks = [Ask(in_a_row(i), session=f"s{i // 4}") for i in range(N)]
     sick = make_seen(asks, Service(stable=False, system_tokens=800, streamed=False, delivers_late=True))
     cured = make_seen(
-        [replace(a, pieces=(Piece(passage(i, BUDGET_TOKENS)),)) for i, a in enumerate(asks)], Service(system_tokens=800)
+        [replace(a, pieces=(Piece(passage(i, BUDGET_TOKENS)),)) for i, a in enumerate(asks)],
+        Service(system_tokens=800),
     )
     found = predicted(sick, {**WHOLE_COMPILER, **STABLE_ORDER, **STREAMING})
     rest = replace(cured, requests=cured.requests[1:])

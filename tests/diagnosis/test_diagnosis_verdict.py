@@ -135,9 +135,9 @@ def test_five_thousand_requests_are_diagnosed_in_seconds() -> None:
     chunks = [distinct(i) for i in range(60)]
     asks = [Ask(chunks[i % 60], session=f"s{i // 4}", gap_s=0.1, queue_ms=50) for i in range(5000)]
     seen = make_seen(asks, Service(stable=False, system_tokens=400))
-    began = time.perf_counter()
+    began = time.process_time()
     diagnosis = diagnose(seen, SLO_MS)
     assert diagnosis.requests == 5000
     assert any("Chunks were compared in 112 of 5000" in note for note in diagnosis.notes)
-    # About 1.5 s on two quiet cores; ten times that would be a loop over all chunks.
-    assert time.perf_counter() - began < 15
+    # About 1.5 s on a quiet core; many times that would be a loop over all chunks.
+    assert time.process_time() - began < 10

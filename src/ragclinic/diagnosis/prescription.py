@@ -14,6 +14,12 @@ from ragclinic.diagnosis.say import in_language, say
 from ragclinic.diagnosis.types import Finding, Prediction
 from ragclinic.engine.settings import Settings
 
+ONCE_CURED = say(
+    "Too small a part of P95 to be a finding, but once the rest is cured it takes a noticeable part of it away.",
+    "原本只占 P95 很小一部分，不算病因；其余治好之后，它能再减少可观的一部分。",
+)
+"""Why a setting stands there that answers no finding."""
+
 SAME_PASS = say(
     "The same pass ranks what is left against the question and fills this budget.",
     "同一遍处理还会把剩下的句子按与问题的相关程度排序，装满这个预算。",
@@ -25,13 +31,15 @@ class Prescription:
     """Settings to change (dotted names), the findings that they answer, and the P95 predicted with all of them.
 
     Findings whose remedy no setting can be stand in `findings` too: their advice is text. `recorded` are the
-    settings that the service ran with, empty where they are unknown.
+    settings that the service ran with, empty where they are unknown. `also` names the settings that answer no
+    finding but take time away once the findings are cured.
     """
 
     settings: Mapping[str, object]
     findings: tuple[Finding, ...] = ()
     prediction: Prediction | None = None
     recorded: Mapping[str, object] = field(default_factory=dict)
+    also: frozenset[str] = frozenset()
 
     def to_toml(self, lang: str = "en") -> str:
         """The text of the file, its comments in this language.
@@ -94,6 +102,8 @@ def _table(names: list[str], result: Mapping[str, object], prescription: Prescri
                 said.add(finding.cause)
                 for line in _why(finding, lang):
                     table.add(tomlkit.comment(line))
+        if name in prescription.also:
+            table.add(tomlkit.comment(in_language(ONCE_CURED, lang)))
         if name == "compiler.budget_tokens" and not any(
             f.remedy.settings.get(name) for f in prescription.findings
         ):
