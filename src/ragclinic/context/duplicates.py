@@ -1,13 +1,11 @@
 """Sentences that say nothing that another has not said.
 
-A near duplicate shares most shingles with a sentence kept *and* has no word of its own, so that sentences which
-differ in a number, a name or a "not" are both kept, however alike they look. Found exactly, without MinHash: two
-sets that are alike enough must share one of their rarest few shingles (prefix filtering), which for sentences
-leaves few pairs to compare.
+A near duplicate shares most shingles with an earlier sentence *and* has no word of its own, so that sentences that
+differ in a number, a name or a "not" are both kept, however alike they look. The second condition also makes them
+quick to find without MinHash: whoever says all of a sentence holds its rarest word.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ragclinic.context.prepared import Content
 from ragclinic.context.redundancy import jaccard
@@ -17,48 +15,37 @@ NEAR = 0.8
 """Sentences at least this alike (Jaccard similarity of their shingles) can be near duplicates."""
 MIN_SHINGLES = 4
 """Shorter sentences are compared as they are."""
+MOST_COMPARED = 50
+"""So many sentences at most are compared with one; only text made of the same few words has more."""
 
 
 def twins(sentences: Sequence[Content]) -> list[int | None]:
     """Give for each sentence the earlier one that makes it needless, or None."""
-    found: list[int | None] = [None] * len(sentences)
+    found: list[int | None] = []
     first: dict[str, int] = {}
-    for number, sentence in enumerate(sentences):
-        twin = first.setdefault(sentence.text.casefold(), number)
-        found[number] = twin if twin != number else None
-    _find_near(sentences, found)
-    return [twin if twin is None else _first(twin, found) for twin in found]
-
-
-def _first(number: int, found: Sequence[int | None]) -> int:
-    """Follow a sentence to one that repeats none."""
-    while (twin := found[number]) is not None:
-        number = twin
-    return number
-
-
-def _find_near(sentences: Sequence[Content], found: list[int | None]) -> None:
-    """Fill in the near duplicates among the sentences that have no exact one."""
-    single = [i for i, twin in enumerate(found) if twin is None and len(sentences[i].shingles) >= MIN_SHINGLES]
-    spread = Counter(shingle for i in single for shingle in sentences[i].shingles)
     holders: dict[str, list[int]] = {}
-    for number in single:
-        own = sentences[number].shingles
-        common = [shingle for shingle in own if spread[shingle] > 1]
-        if len(common) < NEAR * len(own):
+    for number, sentence in enumerate(sentences):
+        same = first.setdefault(sentence.text.casefold(), number)
+        if same != number:
+            twin = found[same]
+            found.append(same if twin is None else twin)
             continue
-        rarest = sorted(own, key=lambda shingle: (spread[shingle], shingle))[: len(own) - int(NEAR * len(own)) + 1]
-        near = {other for shingle in rarest for other in holders.get(shingle, ())}
-        found[number] = next(
-            (other for other in sorted(near) if _says_all(sentences[other], sentences[number])), None
-        )
-        if found[number] is None:
-            for shingle in rarest:
-                holders.setdefault(shingle, []).append(number)
+        twin = _near(sentence, sentences, holders)
+        found.append(twin)
+        if twin is None:
+            for term in sentence.terms:
+                holders.setdefault(term, []).append(number)
+    return found
 
 
-def _says_all(kept: Content, other: Content) -> bool:
-    """Tell whether `kept` is like `other` and holds every word of it that names something."""
-    if jaccard(kept.shingles, other.shingles) < NEAR:
-        return False
-    return all(term in kept.terms or term in STOP_TERMS for term in other.terms)
+def _near(sentence: Content, sentences: Sequence[Content], holders: Mapping[str, Sequence[int]]) -> int | None:
+    """Give the first of the sentences held so far that is a near duplicate."""
+    naming = [term for term in sentence.terms if term not in STOP_TERMS]
+    if len(sentence.shingles) < MIN_SHINGLES or not naming:
+        return None
+    fewest = min((holders.get(term, ()) for term in naming), key=len)
+    for number in fewest[:MOST_COMPARED]:
+        other = sentences[number]
+        if all(term in other.terms for term in naming) and jaccard(other.shingles, sentence.shingles) >= NEAR:
+            return number
+    return None

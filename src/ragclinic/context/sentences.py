@@ -76,7 +76,9 @@ def _past_closers(text: str, begin: int, mark: re.Match[str], end: int) -> int:
     after = mark.end()
     while after < end and after < mark.end() + _LOOK_CHARS:
         char = text[after]
-        closes = char in _CLOSERS or (char in _QUOTES and text.count(char, begin, after) % 2 == 1)
+        closes = char in _CLOSERS or (
+            char in _QUOTES and text.count(char, max(begin, after - MAX_CHARS), after) % 2 == 1
+        )
         if not closes:
             break
         after += 1
