@@ -3,7 +3,7 @@
     python -m benchmarks.physics_simulator [TRACE] [--requests N]
 
 Without a trace (`../shared/data/azure/conv.csv` where it is) a seeded load of the same mean lengths is used.
-Prints one line a server and writes rows and environment to `benchmarks/results/physics_simulator.json`. llama.cpp's four
+Prints one line a server and writes the rows to `benchmarks/results/physics_simulator.json`. llama.cpp's four
 slots cannot keep up with this trace, so its requests wait inside and memory grows with the queue.
 """
 

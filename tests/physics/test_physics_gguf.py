@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ragclinic.errors import BadInput
 from ragclinic.physics.ggml import BY_NAME
+from ragclinic.physics.memory import llama_cpp_weights
 from ragclinic.physics.models import from_gguf
 from ragclinic.physics.models.gguf_header import read_header
 
@@ -54,6 +55,8 @@ def test_physics_gguf_a_written_file_is_read_back(tmp_path: Path) -> None:
     assert model.parameters.other == 64
     assert model.stored_bytes == 50 * 64 * 2 + 64 * 36 + 64 * 4
     assert model.stored_type == "q4_0"
+    assert llama_cpp_weights(model, repack=False) == (model.stored_bytes,)
+    assert llama_cpp_weights(model, repack=True) == (model.stored_bytes, 64 * 36)
 
 
 def test_physics_gguf_sliding_layers_follow_the_pattern(tmp_path: Path) -> None:

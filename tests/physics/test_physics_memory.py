@@ -10,7 +10,8 @@ from ragclinic.physics.memory import (
     activation_bytes,
     budget,
     layer_kv_bytes,
-    llama_cpp_bytes,
+    llama_cpp_caches,
+    llama_cpp_weights,
     sequence_bytes,
     shard,
     state_bytes,
@@ -137,12 +138,23 @@ def test_physics_memory_llama_cpp_cells_give_its_printed_buffer(
     context: int, slots: int, kv: str, unified: bool, mib: float
 ) -> None:
     model = named_model("smollm2-135m")
-    assert llama_cpp_bytes(model, context, slots, kv_type(kv), unified) / 2**20 == mib
+    assert sum(llama_cpp_caches(model, context, slots, kv_type(kv), unified)) / 2**20 == mib
 
 
 def test_physics_memory_llama_cpp_pads_each_slot() -> None:
     model, kv = named_model("smollm2-135m"), kv_type("f16")
-    assert llama_cpp_bytes(model, 1000, 3, kv) == llama_cpp_bytes(model, 512 * 3, 3, kv)
+    assert llama_cpp_caches(model, 1000, 3, kv) == llama_cpp_caches(model, 512 * 3, 3, kv)
+
+
+def test_physics_memory_llama_cpp_keeps_full_and_sliding_layers_in_two_caches() -> None:
+    full, sliding = llama_cpp_caches(named_model("gemma-3-4b"), 8192, 1, kv_type("f16"))
+    assert full == 5 * 8192 * 2 * 4 * 256 * 2
+    assert sliding == 29 * (1024 + 512) * 2 * 4 * 256 * 2
+
+
+def test_physics_memory_what_llama_cpp_maps_needs_a_file() -> None:
+    with pytest.raises(ValueError, match="not a GGUF file"):
+        llama_cpp_weights(named_model("llama-3-8b"), repack=False)
 
 
 @given(model=MODELS, tensor=st.sampled_from([1, 2, 4, 8]), pipeline=st.integers(1, 4))

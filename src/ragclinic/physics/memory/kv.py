@@ -44,31 +44,30 @@ def sequence_bytes(model: Model, context_tokens: int, kv: KvType, block_tokens: 
     return held + state_bytes(model)
 
 
-def llama_cpp_bytes(
+def llama_cpp_caches(
     model: Model,
     context_tokens: int,
     slots: int,
     kv: KvType,
     unified: bool = False,
     micro_batch_tokens: int = 512,
-    kv_value: KvType | None = None,
-) -> int:
-    """What llama.cpp allocates as "KV buffer size" for `n_ctx` and `n_parallel`, to the byte.
+) -> tuple[int, ...]:
+    """What llama.cpp allocates as "KV buffer size" for `n_ctx` and `n_parallel`, to the byte, a number a cache.
 
-    Without a unified cache each slot has a stream of its own with n_ctx / n_parallel cells, rounded up; sliding
-    layers hold the window and one micro-batch (llama.cpp, `llama_kv_cache` and `llama_kv_cache_iswa`).
+    Without a unified cache each slot has a stream of its own with n_ctx / n_parallel cells, rounded up. A model
+    with a window has two caches, of its full and of its sliding layers; the latter holds the window and one
+    micro-batch (llama.cpp, `llama_kv_cache` and `llama_kv_cache_iswa`).
     """
     streams = 1 if unified else slots
     cells = round_up(-(-context_tokens // streams), CELL_TOKENS)
-    total = 0
+    sizes = {False: 0, True: 0}
     for layer in model.layers:
         own = cells
         if layer.window_tokens is not None:
             window = layer.window_tokens * (slots if unified else 1) + micro_batch_tokens
             own = round_up(min(cells, window), CELL_TOKENS)
-        row = kv.row_bytes(layer.key_elements) + (kv_value or kv).row_bytes(layer.value_elements)
-        total += streams * own * row
-    return total
+        sizes[layer.window_tokens is not None] += streams * own * layer_token_bytes(layer, kv)
+    return tuple(size for size in sizes.values() if size)
 
 
 def round_up(tokens: int, block_tokens: int) -> int:

@@ -33,6 +33,7 @@ def shard(model: Model, tensor: int = 1, pipeline: int = 1) -> Model:
             head=head,
             other=round(count.other * share),
         ),
+        repacked_bytes=round(model.repacked_bytes * share / tensor),
         stored_bytes=None if model.stored_bytes is None else round(model.stored_bytes * share / tensor),
     )
 

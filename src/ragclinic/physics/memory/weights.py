@@ -29,6 +29,19 @@ def weights_bytes(model: Model, weights: WeightType | None) -> int:
     return round(bits / 8)
 
 
+def llama_cpp_weights(model: Model, repack: bool) -> tuple[int, ...]:
+    """What llama.cpp allocates as "model buffer size" for a GGUF file on a CPU, to the byte, a number a buffer.
+
+    The file is mapped from its first to its last tensor; on a CPU whose kernels want another order (`repack`:
+    with AVX2, of types `q4_0` and `q4_k`) those matrices are copied beside it, so Q4_0 takes twice its size.
+    Raises `ValueError` for a model that does not come from a GGUF file.
+    """
+    if model.stored_bytes is None:
+        raise ValueError(f"{model.name}: not a GGUF file, so what llama.cpp maps is not known")
+    copies = (model.repacked_bytes,) if repack and model.repacked_bytes else ()
+    return (model.stored_bytes, *copies)
+
+
 def _input_rows(model: Model) -> int:
     """Rows of input of all matrices in the layers: seven matrices, of which the last down-projects."""
     experts = max(1, model.experts)

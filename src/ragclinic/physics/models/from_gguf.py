@@ -12,6 +12,10 @@ from ragclinic.physics.models.model import Model, Parameters
 ALIGNMENT_BYTES = 32
 """`general.alignment` where the file does not say (the specification's default)."""
 
+REPACKED_TYPES = ("q4_0", "q4_k")
+REPACKED_ROWS = 8
+"""Checked against the server's log on AVX2 (docs/physics.md); ARM repacks `q8_0` and others too."""
+
 FIELD_OF_KEY = {
     "block_count": "num_hidden_layers",
     "embedding_length": "hidden_size",
@@ -54,6 +58,7 @@ def from_gguf(stream: BinaryIO, name: str) -> Model:
         parameters=_parameters(header.tensors),
         stored_type=_commonest_type(header.tensors),
         stored_bytes=_mapped_bytes(header),
+        repacked_bytes=sum(t.size_bytes for t in _repacked(header.tensors)),
     )
 
 
@@ -113,6 +118,22 @@ def _commonest_type(tensors: tuple[Tensor, ...]) -> str | None:
     for tensor in tensors:
         elements[tensor.type.name] += tensor.elements
     return elements.most_common(1)[0][0] if elements else None
+
+
+def _repacked(tensors: tuple[Tensor, ...]) -> list[Tensor]:
+    """The matrices that llama.cpp keeps in another order on a CPU with AVX2: whole groups of eight rows.
+
+    The embedding is only looked up, so it stays as it is, unless it is the output head as well.
+    """
+    tied = not any(t.name == "output.weight" for t in tensors)
+    return [
+        t
+        for t in tensors
+        if t.type.name in REPACKED_TYPES
+        and len(t.shape) == 2
+        and t.shape[1] % REPACKED_ROWS == 0
+        and (tied or not t.name.startswith("token_embd"))
+    ]
 
 
 def _mapped_bytes(header: Header) -> int:

@@ -32,7 +32,8 @@ class Model:
     """A decoder-only language model. Widths are in elements, `window_tokens` is the longest trained context.
 
     `stored_bytes` is the exact size of the weights where a file told it (GGUF), `stored_type` the type that file
-    or its `quantization_config` names.
+    or its `quantization_config` names, `repacked_bytes` the part of a GGUF that llama.cpp copies into another
+    order on a CPU.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Model:
     experts_used: int = 0
     stored_type: str | None = None
     stored_bytes: int | None = None
+    repacked_bytes: int = 0
 
     @property
     def attention(self) -> str:
