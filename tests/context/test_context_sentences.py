@@ -141,3 +141,10 @@ def test_time_is_linear_whatever_the_text(form: str) -> None:
         split(text)
         times.append(time.process_time() - begin)
     assert times[1] < 12 * times[0] + 0.2, "four times the text took more than twelve times as long"
+
+
+def test_a_semicolon_ends_a_chinese_sentence_only_when_it_is_long() -> None:
+    short = "默认 5 分钟之后卸载模型；设为 -1 就一直留着。"
+    long = "这是很长的一句话，" * 7 + "说完了；后面又是一句。"
+    assert [short[a:b] for a, b in split(short)] == [short]
+    assert len(split(long)) == 2

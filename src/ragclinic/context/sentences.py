@@ -17,6 +17,9 @@ MAX_CHARS = 600
 ITEM_CHARS = 300
 """A longer list item is cut into its sentences."""
 
+CLAUSE_CHARS = 60
+"""A Chinese semicolon ends a sentence only behind so many characters: before, its clauses need each other."""
+
 _CJK_FROM = "\u2e80"
 _CJK_WEIGHT = 3
 
@@ -90,7 +93,9 @@ def _ends(text: str, begin: int, mark: re.Match[str], after: int, end: int) -> b
     first, following = mark.group()[0], text[after : after + _LOOK_CHARS].lstrip()[:1]
     if after >= end or not following:
         return True
-    if first in "。！？；｡।॥۔؟":
+    if first == "；":
+        return after - begin >= CLAUSE_CHARS
+    if first in "。！？｡।॥۔؟":
         return True
     if first == "…":
         return following >= _CJK_FROM or following.isupper()

@@ -42,7 +42,7 @@ class Size:
 
 
 FULL = Size(budget_s=270.0, at_least=6)
-SHORT = Size(budget_s=75.0, at_least=3)
+SHORT = Size(budget_s=100.0, at_least=2)
 
 
 class Progress(Protocol):
