@@ -151,6 +151,40 @@ def test_the_first_finding_is_the_cause_that_was_put_in(cause: str) -> None:
     assert shares == sorted(shares, reverse=True)
 
 
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "context-overfull",
+        "context-redundant",
+        "overlap-waste",
+        "prefix-unstable",
+        "tail-chunks-idle",
+        "weights-reloaded",
+    ],
+)
+def test_a_share_is_what_the_remedy_is_predicted_to_take_away(cause: str) -> None:
+    diagnosis = diagnosed(cause)
+    finding = diagnosis.findings[0]
+    assert diagnosis.latency_ms is not None
+    assert finding.predicted_p95_ms is not None
+    # A budget costs some time of its own, and ranks the two needed chunks of an idle tail as well.
+    slack = 0.12 if finding.remedy.settings.get("compiler.budget_tokens") else 0.04
+    taken = 1 - finding.predicted_p95_ms / diagnosis.latency_ms.p95
+    assert finding.share_of_p95 == pytest.approx(taken, abs=slack)
+
+
+def test_the_share_of_an_unstreamed_answer_is_its_decode() -> None:
+    diagnosis = diagnosed("not-streaming")
+    decode = next(s.share for s in diagnosis.budget if s.stage == "decode")
+    assert diagnosis.findings[0].share_of_p95 == pytest.approx(decode, abs=0.02)
+
+
+def test_the_share_of_a_queue_is_its_waiting() -> None:
+    diagnosis = diagnosed("queue-saturated")
+    queue = next(s.share for s in diagnosis.budget if s.stage == "queue")
+    assert diagnosis.findings[0].share_of_p95 == pytest.approx(queue, abs=0.02)
+
+
 @pytest.mark.parametrize("cause", sorted(PATIENTS))
 def test_within_the_objective_nothing_is_found(cause: str) -> None:
     diagnosis = diagnose(patient(cause), 60_000.0)

@@ -145,7 +145,7 @@ def test_a_prescription_with_a_setting_that_does_not_exist_is_refused() -> None:
 
 def small_fault(order: str) -> Seen:
     """Redundant chunks, and a short system prompt behind a clock: too little of P95 to be a finding."""
-    service = Service(stable=False, system_tokens=60, streamed=True)
+    service = Service(stable=False, system_tokens=45, streamed=True)
     return make_seen(
         [Ask(in_a_row(i)) for i in range(N)], service, settings={**AS_FOUND.flat(), "prompt.order": order}
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ragclinic.diagnosis import diagnose
 from ragclinic.diagnosis.near import percentile
+from ragclinic.diagnosis.say import in_language
 from ragclinic.diagnosis.types import Axis, Finding, Remedy
 from ragclinic.diagnosis.verdict import in_order
 from ragclinic.signals.seen import Request, Seen
@@ -72,7 +73,15 @@ def test_many_fast_requests_without_spans_are_healthy() -> None:
 
 def test_slow_for_a_reason_that_no_cause_explains_is_unknown() -> None:
     seen = make_seen([Ask(distinct(i, 1), before_ms=9000) for i in range(N)])
-    assert diagnose(seen).verdict == "unknown"
+    diagnosis = diagnose(seen)
+    assert diagnosis.verdict == "unknown"
+    assert "none of the causes that can be found here explains it" in diagnosis.notes[-1]
+
+
+def test_what_cannot_be_told_is_said_in_both_languages() -> None:
+    asks = [Ask(distinct(i), prefill_factor=4 if i % 8 == 7 else 1) for i in range(N)]
+    note = next(n for n in diagnose(make_seen(asks), SLO_MS).notes if n.startswith("prefill-bound: cannot tell"))
+    assert in_language(note, "zh").startswith("prefill-bound：无法判定，慢请求的 prefill")
 
 
 def test_more_than_one_failed_request_in_twenty_is_not_healthy() -> None:

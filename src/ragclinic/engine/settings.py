@@ -53,8 +53,8 @@ class ChunkingSettings(_Group):
 class RetrievalSettings(_Group):
     """How many chunks are fetched for a question, and out of how many.
 
-    With a `pool`, so many nearest chunks are judged again by their best sentence: recall@6 0.84 to 0.89 on CMRC for
-    4 to 7 ms a question.
+    With a `pool`, so many nearest chunks are judged again by their best sentence: recall@6 0.84 to 0.89 on CMRC,
+    for 4 to 7 ms a question.
     """
 
     top_k: int = Field(6, ge=1, le=1000)
