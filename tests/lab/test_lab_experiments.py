@@ -67,10 +67,17 @@ def test_lab_experiments_a_heavy_tenant_delays_the_others_until_there_is_a_quota
     assert claims["first token, with priority for the light"] < beside / 4
 
 
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda e: e.id)
+def test_lab_experiments_the_documented_table_is_the_one_that_comes_out(experiment: Experiment) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "physics.md").read_text("utf-8")
+    assert to_markdown(experiment.run(0).claims) in page
+
+
 def test_lab_experiments_claims_are_judged_by_their_distance() -> None:
     assert Claim("a", "x", 10.0, 11.0, "").verdict == "held"
     assert Claim("a", "x", 10.0, 12.0, "").verdict == "refuted"
     assert Claim("a", "x", 0.0, 0.1, "").verdict == "refuted"
+    assert Claim("a", "x", 10.0, 12.0, "", comparable=False).verdict == "not shown"
     assert Claim("a", "x", None, 1.0, "").verdict == Claim("a", "x", 1.0, None, "").verdict == "not shown"
 
 

@@ -145,3 +145,8 @@ def test_physics_plan_one_setting_is_answered_within_a_second() -> None:
     make_plan(make_setting("llama-3-70b", "h100-80g", 8192, 64))
     make_plan(make_setting())
     assert (time.process_time() - start) / 2 < 1.0
+
+
+def test_physics_plan_a_cpu_needs_no_runtime_of_an_accelerator() -> None:
+    cpu, gpu = (make_setting("smollm2-135m", d).budget() for d in ("ryzen-7950x-64g", "a100-80g"))
+    assert gpu.activations_bytes - cpu.activations_bytes > 512 << 20

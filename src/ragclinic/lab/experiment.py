@@ -16,6 +16,7 @@ class Claim:
     """A number that somebody claimed beside what the model says; `why` explains a difference.
 
     `claimed` is None where only a direction or nothing was claimed, `measured` where nothing was measured here.
+    `comparable` is false where the claim names too little (no device, no definition) to be held or refuted.
     """
 
     what: str
@@ -24,11 +25,12 @@ class Claim:
     modelled: float | None
     why: str
     measured: float | None = None
+    comparable: bool = True
 
     @property
     def verdict(self) -> Verdict:
         """Whether the model agrees; `not shown` where there is nothing to compare."""
-        if self.claimed is None or self.modelled is None:
+        if self.claimed is None or self.modelled is None or not self.comparable:
             return "not shown"
         allowed = HELD_WITHIN * abs(self.claimed)
         return "held" if abs(self.modelled - self.claimed) <= allowed else "refuted"

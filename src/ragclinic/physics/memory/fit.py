@@ -16,7 +16,7 @@ USABLE_SHARE = 0.9
 class Demand:
     """What is asked of the memory of one device: `sequences` of `context_tokens` at once.
 
-    `step_tokens` and `step_sequences` bound one step; `graphs` says that CUDA graphs are captured.
+    `step_tokens` and `step_sequences` bound one step; an `accelerator` needs a runtime and captured graphs as well.
     """
 
     context_tokens: int
@@ -26,7 +26,7 @@ class Demand:
     block_tokens: int = 16
     step_tokens: int = 2048
     step_sequences: int = 256
-    graphs: bool = True
+    accelerator: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,14 @@ class Budget:
 
 def budget(share: Model, demand: Demand, memory_bytes: int, usable_share: float = USABLE_SHARE) -> Budget:
     """The budget of one device that holds `share` (see `shard`) of a model."""
-    working = activation_bytes(share, demand.step_tokens, demand.step_sequences) + RUNTIME_BYTES
+    working = activation_bytes(share, demand.step_tokens, demand.step_sequences)
+    if demand.accelerator:
+        working += RUNTIME_BYTES + graph_bytes(share)
     one = sequence_bytes(share, demand.context_tokens, demand.kv, demand.block_tokens)
     return Budget(
         usable_bytes=int(memory_bytes * usable_share),
         weights_bytes=weights_bytes(share, demand.weights),
-        activations_bytes=working + (graph_bytes(share) if demand.graphs else 0),
+        activations_bytes=working,
         kv_bytes=demand.sequences * one,
         kv_bytes_per_token=token_bytes(share, demand.kv),
         sequence_bytes=one,

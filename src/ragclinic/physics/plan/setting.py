@@ -71,7 +71,7 @@ class Setting:
                 block_tokens=self.profile.block_tokens,
                 step_tokens=self.profile.step_tokens,
                 step_sequences=self.profile.sequences,
-                graphs=self.device.kind == "gpu",
+                accelerator=self.device.kind != "cpu",
             ),
             self.device.memory_bytes,
             self.usable_share,
