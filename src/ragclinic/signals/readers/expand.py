@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ragclinic.signals.readers.fields import number
 from ragclinic.signals.readers.names import (
     DETAIL_EVENTS,
     FIRST_CHUNK_S,
@@ -49,7 +50,7 @@ def messages(values: Iterable[Any]) -> Flat:
 
 def usage(details: Mapping[str, Any]) -> Flat:
     """Token counts of a Langfuse `usageDetails`: every key with `input` in it adds to the prompt, cached too."""
-    counts = {str(k): v for k, v in details.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    counts = {str(k): n for k, v in details.items() if not isinstance(v, str) and (n := number(v)) is not None}
     flat: Flat = {}
     for name, found in (
         ("gen_ai.usage.input_tokens", [v for k, v in counts.items() if "input" in k]),

@@ -1,5 +1,6 @@
 """Values of JSON objects as the types a format promises; `ValueError` says what stood there instead."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,13 +52,14 @@ def whole(source: Mapping[str, Any], *names: str) -> int:
 
 
 def number(value: Any) -> float | None:
-    """The value as a number, or None."""
+    """The value as a finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return float(value)
+        found = float(value)
     except (ValueError, OverflowError):
         return None
+    return found if math.isfinite(found) else None
 
 
 def hex_id(value: Any, digits: int) -> str:

@@ -67,7 +67,7 @@ def read_spans(
     for value, line in rows:
         try:
             builder.add(parse(value, line))
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             log.reject("unreadable span", origin.at(line), str(error))
         if builder.full:
             yield from reading.rows(builder.take())

@@ -88,14 +88,14 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, options: ReadOptions) -
 def _add(builder: SpanBuilder, element: Element, service: str, origin: Origin, log: ReadLog) -> None:
     try:
         builder.add(parse_span(element.value, service, element.line))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         log.reject("unreadable span", origin.at(element.line), str(error) or json.dumps(element.value)[:80])
 
 
 def _resource(value: Any) -> dict[str, Any]:
     try:
         return attributes_of(value.get("attributes")) if isinstance(value, Mapping) else {}
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return {}
 
 

@@ -25,7 +25,7 @@ from ragclinic.signals.readers.streams import peeked
 from ragclinic.signals.readers.wire import fields, varint
 from ragclinic.signals.records import Record
 
-BATCH_BYTES = 12 * 1024 * 1024
+BATCH_BYTES = 8 * 1024 * 1024
 
 
 def sniff(head: bytes) -> float:

@@ -93,11 +93,11 @@ def _rows(
 ) -> Iterator[Record]:
     header: list[str] | None = None
     for here, line in lines(stream, origin, log):
-        cells = next(csv.reader([line.replace("\0", "")]), [])
-        if header is None:
-            header = [cell.strip() for cell in cells]
-            continue
         try:
+            cells = next(csv.reader([line]), [])
+            if header is None:
+                header = [cell.strip() for cell in cells]
+                continue
             if len(cells) != len(header):
                 raise ValueError(f"{len(cells)} cells; expected {len(header)}")
             span = parse(dict(zip(header, cells, strict=True)), here)

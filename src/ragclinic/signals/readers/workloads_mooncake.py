@@ -28,7 +28,7 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, _options: ReadOptions) 
     for here, line in lines(stream, origin, log):
         try:
             found = list(_request(json.loads(line), here))
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             log.reject("unreadable request", here, str(error))
             continue
         log.keep()

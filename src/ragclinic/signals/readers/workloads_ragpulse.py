@@ -49,7 +49,7 @@ def read(stream: BinaryIO, origin: Origin, log: ReadLog, options: ReadOptions) -
     for here, line in lines(stream, origin, log):
         try:
             found = list(_request(json.loads(line), here, lengths))
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             log.reject("unreadable request", here, str(error))
             continue
         log.keep()
@@ -72,7 +72,7 @@ def read_lengths(stream: BinaryIO, origin: Origin, log: ReadLog, options: ReadOp
             if len(lengths) >= MAX_IDS:
                 raise ValueError(f"more than {MAX_IDS} ids")
             lengths[whole(row, key)] = whole(row, "token_length")
-        except (ValueError, TypeError, StopIteration, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError, StopIteration, RecursionError) as error:
             log.reject("unreadable length", here, str(error) or "no id; expected ..._id and token_length")
         else:
             log.skip()
