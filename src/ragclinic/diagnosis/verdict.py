@@ -16,7 +16,7 @@ from ragclinic.diagnosis.causes.healthy import MIN_REQUESTS, is_healthy
 from ragclinic.diagnosis.near import P95, answered, near_p95, percentile
 from ragclinic.diagnosis.pieces import keyed
 from ragclinic.diagnosis.replay import Replay
-from ragclinic.diagnosis.say import say
+from ragclinic.diagnosis.say import in_language, say
 from ragclinic.diagnosis.types import (
     Answer,
     Budget,
@@ -38,6 +38,10 @@ MIN_SHARE = 0.02
 """Share of P95 (0..1) below which a fault is real and yet no reason for the slowness: a note, no finding."""
 BOTH_SHARE = 0.10
 """Share of P95 (0..1) that memory and context must each take for a coupled verdict."""
+
+
+NO_CAUSE = "P95 is above the objective, and none of the causes that can be found here explains it."
+NO_CAUSE_ZH = "P95 超过目标，但这里能识别的病因都不能解释它。"
 
 
 class Examined(NamedTuple):
@@ -79,6 +83,8 @@ def diagnose(seen: Seen, slo_ms: float = DEFAULT_SLO_MS) -> Diagnosis:
     if near.p95_ms > slo_ms:
         found, small = _findings(examined, budget_of(near), Replay(seen))
         notes += small
+        if not found:
+            notes.append(say(NO_CAUSE, NO_CAUSE_ZH))
     elif len(requests) < MIN_REQUESTS:
         notes.append(_few_note(len(requests)))
     return replace(
@@ -191,7 +197,13 @@ def _verdict(findings: Sequence[Finding]) -> Verdict:
 
 def _undecided(examined: Sequence[Examined]) -> list[str]:
     return [
-        f"{cause.id}: {answer.because}"
+        say(
+            "{cause}: cannot tell, {why}.",
+            "{cause}：无法判定，{why_zh}。",
+            cause=cause.id,
+            why=answer.because,
+            why_zh=in_language(answer.because, "zh"),
+        )
         for cause, _, answer in examined
         if isinstance(answer, CannotTell) and answer.because
     ]

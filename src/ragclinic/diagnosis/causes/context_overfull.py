@@ -103,8 +103,12 @@ def decide(m: Measured) -> Answer:
         return NotFound(f"prompts fill {m.fill:.0%} of the window of {m.window_tokens:,.0f} tokens")
     if m.at_window_share >= MOSTLY:
         return CannotTell(
-            because=f"{m.at_window_share:.0%} of the requests around P95 stand at the window: text may have been "
-            "dropped (prompt-truncated)"
+            because=say(
+                "{share:.0%} of the requests around P95 stand at the window: text may have been dropped "
+                "(prompt-truncated)",
+                "P95 附近 {share:.0%} 的请求正好到达窗口上限：可能有文字被丢弃（prompt-truncated）",
+                share=m.at_window_share,
+            )
         )
     evidence = [
         say(

@@ -86,8 +86,11 @@ def decide(m: Measured) -> Answer:
         return NotFound(f"decode takes {m.decode_share:.0%} of P95")
     if m.slow_factor >= SLOW_FACTOR:
         return CannotTell(
-            because=f"the slow requests take {m.slow_factor:.1f} times the usual time per token: slow tokens, not "
-            "long answers"
+            because=say(
+                "the slow requests take {factor:.1f} times the usual time per token: not the length of answers",
+                "慢请求每个 token 的时间是平时的 {factor:.1f} 倍：是 token 慢，不是答案长",
+                factor=m.slow_factor,
+            )
         )
     evidence: list[Sentence] = [
         say(

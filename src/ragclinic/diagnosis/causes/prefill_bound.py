@@ -88,8 +88,13 @@ def decide(m: Measured) -> Answer:
         return NotFound(f"prefill takes {m.prefill_share:.0%} of P95")
     if m.slow_factor >= SLOW_FACTOR:
         return CannotTell(
-            because=f"the slow requests' prefill takes {m.slow_factor:.1f} times what their tokens usually take: "
-            "not the length of the prompt (preemption, throttling, contention)"
+            because=say(
+                "the slow requests' prefill takes {factor:.1f} times what their tokens usually take: not the "
+                "length of the prompt (preemption, throttling, contention)",
+                "慢请求的 prefill 是同样 token 数平时用时的 {factor:.1f} 倍："
+                "原因不在提示词长度（抢占、降频、争用）",
+                factor=m.slow_factor,
+            )
         )
     evidence = say(
         "Around P95 prefill takes {ms:,.0f} ms ({share:.0%}) for {computed:,.0f} computed of {prompt:,.0f} prompt "

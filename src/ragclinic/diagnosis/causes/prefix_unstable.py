@@ -164,7 +164,10 @@ def _by_counts(m: Measured, lost_share: float) -> Answer:
     if m.constant.cached_tokens < LOST_TOKENS:
         return CannotTell(
             (PROMPT_PARTS,),
-            "nothing is cached: whether the prompts or the engine prevent it, only the prompts tell",
+            say(
+                "nothing is cached: whether the prompts or the engine prevent it, only the prompts tell",
+                "没有任何命中：原因在提示词还是在引擎，只有看到提示词才能判断",
+            ),
         )
     if m.lost < LOST_TOKENS or lost_share < LOST:
         return NotFound(f"{m.lost:,.0f} tokens of history are computed again")

@@ -89,11 +89,21 @@ def decide(m: Measured) -> Answer:
         return NotFound(f"{m.waited_share:.0%} of the requests waited: a burst, not a steady queue")
     if m.busy_share < BUSY:
         return CannotTell(
-            because=f"the server ran something during {m.busy_share:.0%} of the waiting: no queue of requests "
-            "(grammar-compile, a load)"
+            because=say(
+                "the server ran something during {busy:.0%} of the waiting: no queue of requests "
+                "(grammar-compile, a load)",
+                "排队期间服务只有 {busy:.0%} 的时间在运行请求：不是请求排队（grammar-compile、加载模型）",
+                busy=m.busy_share,
+            )
         )
     if m.kv_used is not None and m.kv_used >= KV_FULL:
-        return CannotTell(because=f"the KV cache was {m.kv_used:.0%} full meanwhile (kv-cache-exhausted)")
+        return CannotTell(
+            because=say(
+                "the KV cache was {kv:.0%} full meanwhile (kv-cache-exhausted)",
+                "排队期间 KV 缓存占用 {kv:.0%}（kv-cache-exhausted）",
+                kv=m.kv_used,
+            )
+        )
     evidence = say(
         "Around P95 a request waits {ms:,.0f} ms ({share:.0%}) for the LLM server; {waited:.0%} of all requests "
         "waited, up to {waiting} at once, while at most {running} ran.",

@@ -79,7 +79,7 @@ def measure(seen: Seen) -> Measured | Missing:
         tail_tokens=near.mean(_tail_tokens) or 0.0,
         context_tokens=near.mean(lambda r: sum(p.tokens or 0.0 for p in pieces_without_keys(r)) or None) or 0.0,
         tail_used=near.mean(lambda r: _uses_tail(r) if r.id in checked else None),
-        saved_share=near.share(lambda r: model.saved_ms(r, _tail_tokens(r) or 0.0)),
+        saved_share=near.share(lambda r: model.saved_ms(r, _cut_tokens(r))),
         identified=model.identified,
         requests=len(requests),
     )
@@ -120,7 +120,7 @@ def decide(m: Measured) -> Answer:
 
 
 def share(m: Measured, budget: Budget) -> Interval:
-    """The time of the tail's tokens, as part of P95."""
+    """The time of what a budget cuts of the tail, as part of P95."""
     return bounded(m.saved_share, budget, ("prefill", "decode"), m.identified)
 
 
@@ -143,6 +143,12 @@ def _tail_tokens(request: Request) -> float | None:
     if not found or any(p.tokens is None for p in found):
         return None
     return sum(p.tokens or 0.0 for i, p in enumerate(found) if (i if p.rank is None else p.rank) >= FIRST)
+
+
+def _cut_tokens(request: Request) -> float:
+    """Tokens that the budget takes away, and no more than the tail holds."""
+    beyond_budget = sum(p.tokens or 0.0 for p in pieces_without_keys(request)) - BUDGET_TOKENS
+    return max(0.0, min(_tail_tokens(request) or 0.0, beyond_budget))
 
 
 def _uses_tail(request: Request) -> float | None:
