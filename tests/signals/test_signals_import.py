@@ -1,6 +1,7 @@
 """Any files become a recording: the account balances, clocks agree, both ends of a request are joined."""
 
 import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
+from ragclinic.cli.bytes_progress import BytesProgress
 from ragclinic.cli.import_ import import_
 from ragclinic.errors import BadInput
 from ragclinic.signals.content import ContentPolicy
@@ -245,6 +248,15 @@ def test_the_recording_says_where_it_came_from_and_holds_no_line_of_bad_input(tm
     assert meta["sources"][0]["bad"] == {"unreadable JSON": 1}
     assert "secret" not in (report.folder / "recording.json").read_text()
     assert {s["format"] for s in meta["sources"]} == {"otlp-json"}
+
+
+def test_a_bar_shows_how_much_was_read(tmp_path: Path) -> None:
+    path = otlp(tmp_path / "spans-of-monday.json", *request(1, 0))
+    shown = io.StringIO()
+    with BytesProgress(Console(file=shown, force_terminal=True, width=120)) as progress:
+        import_paths([path], tmp_path / "rec", progress=progress)
+    assert "spans-of-monday.json" in shown.getvalue()
+    assert f"{path.stat().st_size}/{path.stat().st_size} bytes" in shown.getvalue()
 
 
 def test_files_are_seen_without_leaving_a_recording(tmp_path: Path) -> None:

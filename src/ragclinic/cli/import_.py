@@ -40,6 +40,7 @@ def import_(
     from rich.console import Console
 
     from ragclinic.cli.bytes_progress import BytesProgress
+    from ragclinic.context import shingles
     from ragclinic.errors import BadInput
     from ragclinic.report import imported as report
     from ragclinic.signals.content import ContentPolicy
@@ -55,7 +56,7 @@ def import_(
     if not paths:
         raise BadInput("ragclinic import: no input; expected files, folders or - for standard input; name one")
     options = ImportOptions(
-        policy=ContentPolicy(content=content),
+        policy=ContentPolicy(content, shingles),
         tenant=tenant,
         fields=_pairs("--field", field),
         clock_offsets_ms={

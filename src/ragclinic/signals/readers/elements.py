@@ -16,7 +16,8 @@ from ragclinic.signals.readers.streams import stream_of
 
 WHOLE_BYTES = 4 * 1024 * 1024
 """What is read at once: a document or a line up to this size. Larger ones are parsed piece by piece."""
-PIECE_BYTES = 64 * 1024
+PIECE_BYTES = 256 * 1024
+"""The parser looks at an unfinished string from its beginning again with each piece, so not too small."""
 BAD_JSON = "unreadable JSON"
 
 
