@@ -16,7 +16,7 @@ USABLE_SHARE = 0.9
 class Demand:
     """What is asked of the memory of one device: `sequences` of `context_tokens` at once.
 
-    `step_tokens` and `step_sequences` bound one step; an `accelerator` needs a runtime and captured graphs as well.
+    `step_tokens` and `step_sequences` bound one step; an `accelerator` needs a runtime and graphs too.
     """
 
     context_tokens: int
