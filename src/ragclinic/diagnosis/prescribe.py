@@ -15,7 +15,7 @@ from ragclinic.signals.seen import Seen
 AFTERWARDS = (STABLE_ORDER,)
 """Remedies that cost nothing and change no answer."""
 WORTH = 0.03
-"""Share of the predicted P95 (0..1) that a remedy must take away on top of the others; less is noise."""
+"""Share of the predicted mean time (0..1) that a remedy must take away on top of the others; less is noise."""
 
 
 def prescribe(seen: Seen, diagnosis: Diagnosis) -> Prescription:
@@ -35,17 +35,18 @@ def prescribe(seen: Seen, diagnosis: Diagnosis) -> Prescription:
     if not changed:
         return Prescription({}, diagnosis.findings, None, dict(seen.settings))
     replay = Replay(seen)
-    prediction = replay.predict(changed)
     also: dict[str, object] = {}
     for remedy in AFTERWARDS:
         more = {
             n: v for n, v in remedy.items() if n in seen.settings and seen.settings[n] != v and n not in changed
         }
-        better = replay.predict({**changed, **also, **more}) if more and prediction is not None else None
-        if better is not None and prediction is not None and better.p95_ms < (1 - WORTH) * prediction.p95_ms:
+        before, after = replay.mean_ms({**changed, **also}), replay.mean_ms({**changed, **also, **more})
+        if more and before is not None and after is not None and after < (1 - WORTH) * before:
             also |= more
-            prediction = better
-    return Prescription({**changed, **also}, diagnosis.findings, prediction, dict(seen.settings), frozenset(also))
+    everything = {**changed, **also}
+    return Prescription(
+        everything, diagnosis.findings, replay.predict(everything), dict(seen.settings), frozenset(also)
+    )
 
 
 def _running_compiler(settings: Mapping[str, object]) -> Mapping[str, object]:

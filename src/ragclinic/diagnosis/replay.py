@@ -59,15 +59,10 @@ class Replay:
 
     def predict(self, changes: Mapping[str, object]) -> Prediction | None:
         """P95 of the total time with these changes, or None where the recording does not tell what they do."""
-        if not self._requests or not changes:
+        played = self._played(changes)
+        if played is None:
             return None
-        if self.model is None and any(name in changes for name in NEEDS_MODEL):
-            return None
-        settings = {**self._seen.settings, **changes}
-        hits = self._hits(settings)
-        prompts = self._prompts_after(settings, changes)
-        times = self._times_after(settings, changes, prompts, hits)
-        times = self._queued(times, changes)
+        times, prompts = played
         point = float(np.quantile(times.total(), P95))
         draws = self._draws(times, prompts)
         low, high = (float(v) for v in np.quantile(draws, (LOW, HIGH)))
@@ -87,6 +82,22 @@ class Replay:
     @cached_property
     def _waits_before(self) -> list[float]:
         return waits(self._jobs(self._times), self._slots)
+
+    def mean_ms(self, changes: Mapping[str, object]) -> float | None:
+        """The mean total time with these changes: what they do for all requests, not for one percentile."""
+        played = self._played(changes)
+        return None if played is None else float(played[0].total().mean())
+
+    def _played(self, changes: Mapping[str, object]) -> tuple[Times, Prompts] | None:
+        """Every request's time and prompt with these changes, or None where the recording does not tell."""
+        if not self._requests or not changes:
+            return None
+        if self.model is None and any(name in changes for name in NEEDS_MODEL):
+            return None
+        settings = {**self._seen.settings, **changes}
+        hits = self._hits(settings)
+        prompts = self._prompts_after(settings, changes)
+        return self._queued(self._times_after(settings, changes, prompts, hits), changes), prompts
 
     def _hits(self, settings: Mapping[str, object]) -> frozenset[str]:
         """Requests that the answer cache would have answered and did not."""
