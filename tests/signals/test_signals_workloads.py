@@ -109,6 +109,7 @@ def test_a_transcript_gives_a_request_an_answer_with_all_that_was_said_before(tm
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data sets are not on this machine")
 
 
+@pytest.mark.slow
 @needs_shared
 def test_ragpulse_itself_gives_7106_requests_and_814_repeated_questions(tmp_path: Path) -> None:
     report, seen = read(SHARED / "ragpulse", into=tmp_path)
@@ -118,6 +119,7 @@ def test_ragpulse_itself_gives_7106_requests_and_814_repeated_questions(tmp_path
     assert sorted(first_blocks.values()) == [256, 1402, 5448]
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize(("name", "requests"), [("mooncake", 12_031), ("azure", 8_819 + 19_366)])
 def test_mooncake_and_azure_give_their_own_counts(name: str, requests: int, tmp_path: Path) -> None:

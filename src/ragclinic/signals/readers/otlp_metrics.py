@@ -80,12 +80,10 @@ def _rows(name: str, kind: str, point: Mapping[str, Any], shared: Labels) -> tup
         case "summary":
             return time_ns, _summary(name, point, labels)
         case _:
-            value = number(
-                next((point[k] for k in ("asDouble", "asInt", "as_double", "as_int") if k in point), None)
-            )
-            if value is None:
+            told = next((point[k] for k in ("asDouble", "asInt", "as_double", "as_int") if k in point), None)
+            if told is None:
                 raise ValueError("no value; expected asDouble or asInt")
-            return time_ns, [(name, value, labels)]
+            return time_ns, [(name, float(told), labels)]
 
 
 def _label(value: Any) -> str:
