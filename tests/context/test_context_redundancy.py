@@ -83,6 +83,10 @@ def test_chinese_borders_and_contained_passages_are_found() -> None:
     assert overlaps(passages) == [Overlap(0, 1, 6, len(passages[1].text))]
 
 
+def test_different_documents_repeat_each_other_but_do_not_overlap() -> None:
+    assert overlaps([Passage("1", CHUNK, "one"), Passage("2", NEXT, "two")]) == []
+
+
 def test_a_chain_of_chunks_counts_each_overlap_once() -> None:
     text = " ".join(f"word{i}" for i in range(300))
     size, step = 600, 450

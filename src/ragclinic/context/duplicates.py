@@ -8,12 +8,12 @@ quick to find without MinHash: whoever says all of a sentence holds its rarest w
 from collections.abc import Mapping, Sequence
 
 from ragclinic.context.prepared import Content
-from ragclinic.context.redundancy import jaccard
+from ragclinic.context.redundancy import jaccard, shingles
 from ragclinic.context.stop_terms import STOP_TERMS
 
 NEAR = 0.8
 """Sentences at least this alike (Jaccard similarity of their shingles) can be near duplicates."""
-MIN_SHINGLES = 4
+MIN_TERMS = 5
 """Shorter sentences are compared as they are."""
 MOST_COMPARED = 50
 """So many sentences at most are compared with one; only text made of the same few words has more."""
@@ -41,11 +41,12 @@ def twins(sentences: Sequence[Content]) -> list[int | None]:
 def _near(sentence: Content, sentences: Sequence[Content], holders: Mapping[str, Sequence[int]]) -> int | None:
     """Give the first of the sentences held so far that is a near duplicate."""
     naming = [term for term in sentence.terms if term not in STOP_TERMS]
-    if len(sentence.shingles) < MIN_SHINGLES or not naming:
+    if sentence.length < MIN_TERMS or not naming:
         return None
     fewest = min((holders.get(term, ()) for term in naming), key=len)
     for number in fewest[:MOST_COMPARED]:
         other = sentences[number]
-        if all(term in other.terms for term in naming) and jaccard(other.shingles, sentence.shingles) >= NEAR:
+        says_all = all(term in other.terms for term in naming)
+        if says_all and jaccard(shingles(other.text), shingles(sentence.text)) >= NEAR:
             return number
     return None

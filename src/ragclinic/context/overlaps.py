@@ -1,4 +1,4 @@
-"""Where passages repeat each other's text because their chunks were cut with an overlap.
+"""Where passages of one document repeat each other's text because its chunks were cut with an overlap.
 
 Offsets are believed only where the texts agree; otherwise, and where there are none, the longest common border is
 taken: the longest end of one passage that begins the other.
@@ -31,10 +31,10 @@ def overlaps(passages: Sequence[Passage]) -> list[Overlap]:
     """Give the overlaps among passages, at most one for each two; the second never lies before the first."""
     placed = [i for i, p in enumerate(passages) if p.doc is not None and p.start is not None]
     found = list(_by_offsets(passages, placed))
-    decided = {passages[i].doc for i in placed}
+    decided = set(placed)
     for one, other in _candidates(len(passages)):
-        left, right = passages[one], passages[other]
-        if left.doc in decided and left.doc == right.doc and left.start is not None and right.start is not None:
+        docs = {passages[one].doc, passages[other].doc}
+        if (one in decided and other in decided) or (len(docs) == 2 and None not in docs):
             continue
         overlap = _by_border(passages, one, other)
         if overlap:

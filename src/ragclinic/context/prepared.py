@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ragclinic.context.asked import holds_number, names_held
 from ragclinic.context.blocks import Kind
-from ragclinic.context.redundancy import Shingles, shingles
 from ragclinic.context.sentences import units
 from ragclinic.context.words import terms
 
@@ -23,7 +22,6 @@ class Content:
     text: str
     terms: Mapping[str, int]
     length: int
-    shingles: Shingles
     number: bool
     names: float
 
@@ -53,7 +51,6 @@ def content_of(sentence: str) -> Content:
         text=bare,
         terms=counted,
         length=counted.total(),
-        shingles=shingles(bare),
         number=holds_number(bare),
         names=names_held(bare),
     )
