@@ -35,15 +35,19 @@ def diagnose(
     from rich.console import Console
 
     from ragclinic import diagnosis as room
+    from ragclinic.cli.bytes_progress import BytesProgress
     from ragclinic.cli.files import write_text
-    from ragclinic.cli.sources import read_sources
     from ragclinic.diagnosis import prescribe
     from ragclinic.report.html import write_page
     from ragclinic.report.json_ import diagnosis_json, dumps
     from ragclinic.report.terminal import print_diagnosis
     from ragclinic.report.view import build_page
+    from ragclinic.signals.recording import is_recording
+    from ragclinic.signals.seeing import see
 
-    seen, recording = read_sources(source, where)
+    with BytesProgress() as progress:
+        seen = see(source, where, progress=progress).seen
+    recording = Path(source[0]) if is_recording(Path(source[0])) and len(source) == 1 else None
     found = room.diagnose(seen, slo_ms)
     next_command = None
     if found.findings:

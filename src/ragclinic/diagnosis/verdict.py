@@ -60,7 +60,9 @@ def diagnose(seen: Seen, slo_ms: float = DEFAULT_SLO_MS) -> Diagnosis:
     notes = [*seen.notes, *_failed_note(failed, len(requests))]
     if near is None:
         examined = [examine(cause, seen) for cause in CAUSES]
-        return Diagnosis("unknown", slo_ms, 0, None, missing_signals=missing_signals(examined), notes=tuple(notes))
+        return Diagnosis(
+            "unknown", slo_ms, 0, None, missing_signals=missing_signals(examined, seen.missing), notes=tuple(notes)
+        )
     chosen = sampled(requests, near)
     seen = replace(seen, requests=keyed(seen.requests, {r.id: None for r in chosen}))
     chosen = sampled(answered(seen), near)
@@ -91,7 +93,7 @@ def diagnose(seen: Seen, slo_ms: float = DEFAULT_SLO_MS) -> Diagnosis:
         base,
         verdict=_verdict(found),
         findings=found,
-        missing_signals=missing_signals(examined),
+        missing_signals=missing_signals(examined, seen.missing),
         notes=tuple(notes),
     )
 
@@ -110,15 +112,18 @@ def latency(requests: Sequence[Request]) -> Latency:
     return Latency(percentile(totals, 0.5), percentile(totals, P95), percentile(totals, 0.99))
 
 
-def missing_signals(examined: Sequence[Examined]) -> tuple[MissingSignal, ...]:
-    """The signals that causes lacked, those that would settle the most causes first."""
+def missing_signals(
+    examined: Sequence[Examined], lacked: Mapping[str, str] | None = None
+) -> tuple[MissingSignal, ...]:
+    """The signals that causes lacked, those that settle the most causes first, then what else the files lack."""
     settles: dict[Signal, list[str]] = {}
     for one in examined:
         if isinstance(one.answer, CannotTell):
             for signal in one.answer.missing:
                 settles.setdefault(signal, []).append(one.cause.id)
     order = sorted(settles, key=lambda signal: -len(settles[signal]))
-    return tuple(MissingSignal(signal.name, tuple(settles[signal]), signal.how) for signal in order)
+    named = [MissingSignal(signal.name, tuple(settles[signal]), signal.how) for signal in order]
+    return (*named, *(MissingSignal(name, (), how) for name, how in (lacked or {}).items()))
 
 
 def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import cycle
 
 from ragclinic import __version__
-from ragclinic.errors import MissingExtra
 from ragclinic.lab.experiment import Claim, Experiment, Outcome, Plot
 
 WIDTH, HEIGHT = 800, 500
@@ -60,15 +59,9 @@ def number(value: float | None, unit: str) -> str:
 
 
 def to_svg(plot: Plot) -> str:
-    """The plot drawn by `leather`: pure Python, no dependencies, SVG that every browser shows.
+    """The plot drawn by `leather`: pure Python, no dependencies, SVG that every browser shows."""
+    import leather  # only a plot needs it
 
-    Raises:
-        MissingExtra: leather is not installed.
-    """
-    try:
-        import leather  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise MissingExtra("leather", "bench") from error
     chart = leather.Chart(plot.title)
     for (name, points), colour in zip(plot.lines.items(), cycle(COLOURS), strict=False):
         chart.add_line(list(points), name=name, stroke_color=colour)
