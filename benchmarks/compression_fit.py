@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compression_data import Case, Embedder, cases, holds_answer
-from ragclinic.context.prepared import sentences_of
+from ragclinic.context import Passage
+from ragclinic.context.candidates import gather
 from ragclinic.context.scoring import FEATURES, LEXICAL, features
 
 QUESTIONS = 400
@@ -24,13 +25,12 @@ Array = NDArray[np.float64]
 
 def rows(case: Case, embed: Embedder) -> tuple[Array, Array, Array]:
     """Give the features of a case's sentences, whether each holds an answer, and what each weighs."""
-    prepared = [sentences_of(passage) for passage in case.passages]
-    sentences = [sentence for passage in prepared for sentence in passage]
-    passage = np.repeat(np.arange(len(prepared)), [len(p) for p in prepared])
-    vectors = embed([case.question])[0], embed([s.text for s in sentences])
-    answers = np.array([holds_answer(s.text, case.answers) for s in sentences], np.float64)
+    found = gather([Passage(str(i), text) for i, text in enumerate(case.passages)])
+    texts = [s.content.text for s in found.sentences]
+    vectors = embed([case.question])[0], embed(texts)
+    answers = np.array([holds_answer(text, case.answers) for text in texts], np.float64)
     weigh = np.where(answers > 0, 1 / max(1.0, answers.sum()), 3 / max(1.0, (1 - answers).sum()))
-    return features(case.question, sentences, passage, vectors), answers, weigh
+    return features(case.question, found, vectors), answers, weigh
 
 
 def fit(x: Array, y: Array, weigh: Array) -> Array:

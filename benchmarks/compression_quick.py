@@ -32,8 +32,10 @@ def head(case: Case, budget: int) -> str:
 def bm25_sentences(case: Case, budget: int) -> str:
     """Keep the sentences with the highest BM25."""
     sentences = [s for passage in case.passages for s in sentences_of(passage)]
-    counts = np.array([[s.terms.get(t, 0) for s in sentences] for t in question_terms(case.question)], np.float64)
-    return _taken(case, budget, bm25(counts, np.array([s.length for s in sentences], np.float64)))
+    counts = np.array(
+        [[s.content.terms.get(t, 0) for s in sentences] for t in question_terms(case.question)], np.float64
+    )
+    return _taken(case, budget, bm25(counts, np.array([s.content.length for s in sentences], np.float64)))
 
 
 def compiled(embed: Embedder | None) -> Method:
@@ -102,7 +104,7 @@ def main() -> None:
             if (options.half in ("all", case.half) or name.startswith("rgb"))
             and holds_answer("\n".join(case.passages), case.answers)
         ]
-        embed([s.text for case in asked for passage in case.passages for s in sentences_of(passage)])
+        embed([s.content.text for case in asked for passage in case.passages for s in sentences_of(passage)])
         for title, method in methods.items():
             shares, ms = kept(method, asked)
             print(
