@@ -20,7 +20,7 @@ class Candidates:
     """Sentences of all stretches, one after the other; each field but the first two has one entry a sentence.
 
     `starts` and `ends` are characters of the sentence's stretch. `passage` is the first passage that it stands in,
-    `retrieved` the best score of the passages that hold it (None where not every passage has a score). `heading`
+    `retrieved` the best score of the passages that hold it (0 where not every passage has one). `heading`
     is the number of the heading over it, -1 where there is none; `leaning` are all sentences without which it is
     hard to understand, the nearest first.
     """
@@ -33,7 +33,7 @@ class Candidates:
     places: Sequence[Places]
     heading: Numbers
     leaning: Sequence[tuple[int, ...]]
-    retrieved: NDArray[np.float64] | None
+    retrieved: NDArray[np.float64]
 
     def __len__(self) -> int:
         """Give how many sentences there are."""
@@ -76,9 +76,9 @@ def _heading(sentences: Sequence[Sentence], leaning: Sequence[int]) -> int:
     return next((number for number in leaning if sentences[number].kind == "heading"), -1)
 
 
-def _retrieved(passages: Sequence[Passage], where: Sequence[Places]) -> NDArray[np.float64] | None:
-    """Give for each sentence the best score of the passages that hold it."""
+def _retrieved(passages: Sequence[Passage], where: Sequence[Places]) -> NDArray[np.float64]:
+    """Give for each sentence the best score of the passages that hold it, or 0 for all."""
     scores = [passage.score for passage in passages if passage.score is not None and isfinite(passage.score)]
     if len(scores) < len(passages):
-        return None
+        return np.zeros(len(where))
     return np.array([max(scores[span.passage] for span in (*p.own, *p.copies)) for p in where], np.float64)

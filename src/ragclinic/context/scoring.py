@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ragclinic.context.asked import asked
 from ragclinic.context.candidates import Candidates, Numbers
 from ragclinic.context.stop_terms import STOP_TERMS
-from ragclinic.context.weights import WEIGHTS
+from ragclinic.context.weights import DENSE_WEIGHTS, LEXICAL_WEIGHTS
 from ragclinic.context.words import terms
 
 Rows = NDArray[np.float32]
@@ -34,26 +34,23 @@ _LEXICAL = (
     "number_asked",
     "name_asked",
     "near_best",
+    "retrieved",
 )
 _DENSE = ("sentence_dense", "around_dense", "passage_dense", "heading_dense")
-FEATURES = (*_LEXICAL, *_DENSE, "retrieved")
-
-
-def named(dense: bool, retrieved: bool) -> tuple[str, ...]:
-    """Give the names of the features there are with and without vectors, with and without scores of passages."""
-    return (*_LEXICAL, *(_DENSE if dense else ()), *(("retrieved",) if retrieved else ()))
+FEATURES = (*_LEXICAL, *_DENSE)
+"""The lexical ones come first: the dense ones can be told with vectors only."""
 
 
 def chances(by_name: Mapping[str, Column]) -> Column:
     """Give from the features of `features` the chance that each sentence holds the answer, 0..1."""
-    weights = WEIGHTS["sentence_dense" in by_name, "retrieved" in by_name]
+    weights = DENSE_WEIGHTS if "sentence_dense" in by_name else LEXICAL_WEIGHTS
     total = sum((weights[name] * column for name, column in by_name.items()), np.float64(weights["intercept"]))
     chance: Column = 1 / (1 + np.exp(-total))
     return chance
 
 
 def features(question: str, found: Candidates, vectors: tuple[Rows, Rows] | None = None) -> dict[str, Column]:
-    """Give a column for each of FEATURES that can be told, with one number a sentence.
+    """Give a column for each of FEATURES, the dense ones where there are vectors, with one number a sentence.
 
     `vectors` are the question's and the sentences'. What has no natural scale is stretched to 0..1 over the
     sentences.
@@ -63,8 +60,6 @@ def features(question: str, found: Candidates, vectors: tuple[Rows, Rows] | None
     columns = _lexical(question, found, firsts, group)
     if vectors is not None:
         columns |= _dense(_unit(vectors[0][None])[0], _unit(vectors[1]), found, firsts, group)
-    if found.retrieved is not None:
-        columns["retrieved"] = _stretched(found.retrieved)
     sights = ("sentence_bm25", "around_coverage", "sentence_dense", "around_dense")
     first_sight = np.sum([columns[name] for name in sights if name in columns], axis=0)
     columns["near_best"] = _near_best(first_sight, found.stretch)
@@ -89,6 +84,7 @@ def _lexical(question: str, found: Candidates, firsts: Numbers, group: Numbers) 
         "is_heading": np.array([s.kind == "heading" for s in found.sentences], np.float64),
         "number_asked": np.array([wants.number and s.number for s in sentences], np.float64),
         "name_asked": np.array([wants.name * s.names for s in sentences], np.float64),
+        "retrieved": _centred(_stretched(found.retrieved)),
     }
 
 
@@ -163,6 +159,12 @@ def _stretched(values: Column) -> Column:
     low, high = values.min(), values.max()
     stretched: Column = (values - low) / (high - low) if high > low else np.zeros(len(values))
     return stretched
+
+
+def _centred(values: Column) -> Column:
+    """Take off the mean, so that 0 speaks neither for nor against."""
+    centred: Column = values - values.mean()
+    return centred
 
 
 def _unit(rows: Rows) -> Rows:
