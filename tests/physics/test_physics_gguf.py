@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragclinic.errors import BadInput
 from ragclinic.physics.ggml import BY_NAME
 from ragclinic.physics.memory import llama_cpp_weights
-from ragclinic.physics.models import from_gguf
+from ragclinic.physics.models import from_config, from_gguf
 from ragclinic.physics.models.gguf_header import read_header
 
 gguf = pytest.importorskip("gguf")
@@ -106,3 +106,9 @@ def test_physics_gguf_an_unknown_version_is_named(tmp_path: Path) -> None:
     whole[4] = 9
     with pytest.raises(BadInput, match="GGUF version 9; expected 2 or 3"):
         from_gguf(BytesIO(bytes(whole)), "m.gguf")
+
+
+def test_physics_gguf_a_model_of_billions_of_layers_is_refused_at_once() -> None:
+    config = {"num_hidden_layers": 2**31, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100}
+    with pytest.raises(BadInput, match=r"expected at most 1,024 layers"):
+        from_config(config | {"intermediate_size": 128}, "broken")

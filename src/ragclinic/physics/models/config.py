@@ -10,6 +10,9 @@ from ragclinic.physics.models.patterns import layer_kinds, window_tokens
 from ragclinic.physics.models.state import StateShape, state_shape
 from ragclinic.physics.models.traits import traits
 
+MAX_LAYERS = 1024
+"""Eight times the deepest model in the table: a damaged header says billions, and each would be built."""
+
 
 def from_config(values: Mapping[str, object], name: str) -> Model:
     """The model that a configuration describes; `name` is its name and what errors begin with.
@@ -23,6 +26,8 @@ def from_config(values: Mapping[str, object], name: str) -> Model:
     inner = {**values, **nested} if isinstance(nested, Mapping) else values
     fields = Fields(inner, name)
     count, hidden, heads, vocabulary = fields.need("layers", "hidden", "heads", "vocabulary")
+    if count > MAX_LAYERS:
+        raise fields.bad("num_hidden_layers", count, f"at most {MAX_LAYERS:,} layers")
     shape = _shape(fields, hidden, heads, vocabulary)
     kinds = layer_kinds(fields, count)
     state = state_shape(fields, hidden)

@@ -51,7 +51,8 @@ class Fields:
             value = self._values.get(name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+            fraction = isinstance(value, float) and not value.is_integer()  # infinite and not-a-number too
+            if isinstance(value, bool) or not isinstance(value, int | float) or fraction:
                 raise self.bad(name, value, "a whole number")
             return int(value)
         return None
