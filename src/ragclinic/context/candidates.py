@@ -20,9 +20,8 @@ class Candidates:
     """Sentences of all stretches, one after the other; each field but the first two has one entry a sentence.
 
     `starts` and `ends` are characters of the sentence's stretch. `passage` is the first passage that it stands in,
-    `retrieved` the best score of the passages that hold it (0 where not every passage has one). `heading`
-    is the number of the heading over it, -1 where there is none; `leaning` are all sentences without which it is
-    hard to understand, the nearest first.
+    `retrieved` the best score of the passages that hold it (None where not every passage has a score). `leaning`
+    are the numbers of the sentences without which it is hard to understand, the nearest first.
     """
 
     passages: Sequence[Passage]
@@ -31,9 +30,8 @@ class Candidates:
     stretch: Numbers
     passage: Numbers
     places: Sequence[Places]
-    heading: Numbers
     leaning: Sequence[tuple[int, ...]]
-    retrieved: NDArray[np.float64]
+    retrieved: NDArray[np.float64] | None
 
     def __len__(self) -> int:
         """Give how many sentences there are."""
@@ -65,20 +63,14 @@ def gather(passages: Sequence[Passage], merge_overlap: bool = True) -> Candidate
         stretch=np.repeat(np.arange(len(joined)), sizes),
         passage=np.array([place.own[0].passage for place in where], np.intp),
         places=where,
-        heading=np.array([_heading(sentences, numbers) for numbers in leaning], np.intp),
         leaning=leaning,
         retrieved=_retrieved(passages, where),
     )
 
 
-def _heading(sentences: Sequence[Sentence], leaning: Sequence[int]) -> int:
-    """Give the heading among the sentences that one leans on, or -1."""
-    return next((number for number in leaning if sentences[number].kind == "heading"), -1)
-
-
-def _retrieved(passages: Sequence[Passage], where: Sequence[Places]) -> NDArray[np.float64]:
-    """Give for each sentence the best score of the passages that hold it, or 0 for all."""
+def _retrieved(passages: Sequence[Passage], where: Sequence[Places]) -> NDArray[np.float64] | None:
+    """Give for each sentence the best score of the passages that hold it."""
     scores = [passage.score for passage in passages if passage.score is not None and isfinite(passage.score)]
     if len(scores) < len(passages):
-        return np.zeros(len(where))
+        return None
     return np.array([max(scores[span.passage] for span in (*p.own, *p.copies)) for p in where], np.float64)

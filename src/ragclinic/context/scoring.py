@@ -1,6 +1,6 @@
 """How likely each sentence is to hold the answer, judged among the sentences that came with it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ragclinic.context.asked import asked
 from ragclinic.context.candidates import Candidates, Numbers
 from ragclinic.context.stop_terms import STOP_TERMS
-from ragclinic.context.weights import DENSE_WEIGHTS, LEXICAL_WEIGHTS
+from ragclinic.context.weights import INTERCEPT, LEXICAL_INTERCEPT, LEXICAL_WEIGHTS, WEIGHTS
 from ragclinic.context.words import terms
 
 Rows = NDArray[np.float32]
@@ -21,101 +21,56 @@ K1, B = 1.2, 0.75
 NEIGHBOUR = 0.5
 """How much the sentences beside one count in the vector of its neighbourhood."""
 
-BEST = 3
-"""So many sentences, the best at first sight, draw those near them up."""
-
-_LEXICAL = (
+FEATURES = (
     "sentence_bm25",
     "passage_bm25",
     "around_coverage",
-    "heading_bm25",
     "length",
-    "is_heading",
     "number_asked",
     "name_asked",
-    "near_best",
-    "retrieved",
+    "sentence_dense",
+    "around_dense",
+    "passage_dense",
 )
-_DENSE = ("sentence_dense", "around_dense", "passage_dense", "heading_dense")
-FEATURES = (*_LEXICAL, *_DENSE)
-"""The lexical ones come first: the dense ones can be told with vectors only."""
+LEXICAL = 6
+"""So many of FEATURES, the first, need no vectors."""
 
 
-def chances(by_name: Mapping[str, Column]) -> Column:
-    """Give from the features of `features` the chance that each sentence holds the answer, 0..1."""
-    weights = DENSE_WEIGHTS if "sentence_dense" in by_name else LEXICAL_WEIGHTS
-    total = sum((weights[name] * column for name, column in by_name.items()), np.float64(weights["intercept"]))
-    chance: Column = 1 / (1 + np.exp(-total))
+def chances(columns: Column) -> Column:
+    """Give for each row of `features` the chance that the sentence holds the answer, 0..1."""
+    dense = columns.shape[1] > LEXICAL
+    weights, intercept = (WEIGHTS, INTERCEPT) if dense else (LEXICAL_WEIGHTS, LEXICAL_INTERCEPT)
+    chance: Column = 1 / (1 + np.exp(-(columns @ weights + intercept)))
     return chance
 
 
-def features(question: str, found: Candidates, vectors: tuple[Rows, Rows] | None = None) -> dict[str, Column]:
-    """Give a column for each of FEATURES, the dense ones where there are vectors, with one number a sentence.
+def features(question: str, found: Candidates, vectors: tuple[Rows, Rows] | None = None) -> Column:
+    """Give one row a sentence and one column a name in FEATURES; the dense ones only where there are vectors.
 
     `vectors` are the question's and the sentences'. What has no natural scale is stretched to 0..1 over the
     sentences.
     """
-    firsts = np.flatnonzero(np.append(True, found.passage[1:] != found.passage[:-1]))
-    group = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(found))))
-    columns = _lexical(question, found, firsts, group)
-    if vectors is not None:
-        columns |= _dense(_unit(vectors[0][None])[0], _unit(vectors[1]), found, firsts, group)
-    sights = ("sentence_bm25", "around_coverage", "sentence_dense", "around_dense")
-    first_sight = np.sum([columns[name] for name in sights if name in columns], axis=0)
-    columns["near_best"] = _near_best(first_sight, found.stretch)
-    return columns
-
-
-def _lexical(question: str, found: Candidates, firsts: Numbers, group: Numbers) -> dict[str, Column]:
-    """Give what words tell; `firsts` are the first sentences of each passage, `group` is the passage of each."""
-    sought, wants = question_terms(question), asked(question)
+    passage = found.passage
+    firsts = np.flatnonzero(np.append(True, passage[1:] != passage[:-1]))
+    group = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(passage))))
+    sought = question_terms(question)
     sentences = [sentence.content for sentence in found.sentences]
     counts = np.array([[s.terms.get(term, 0) for s in sentences] for term in sought], np.float64)
     counts = counts.reshape(len(sought), len(sentences))
     lengths = np.array([s.length for s in sentences], np.float64)
     by_passage = np.add.reduceat(counts, firsts, axis=1), np.add.reduceat(lengths, firsts)
-    single = _stretched(bm25(counts, lengths))
-    return {
-        "sentence_bm25": single,
-        "passage_bm25": _stretched(bm25(*by_passage)[group]),
-        "around_coverage": _coverage(_near(counts > 0, found.stretch)),
-        "heading_bm25": _of_heading(single, found.heading),
-        "length": np.log1p(lengths) / 4,
-        "is_heading": np.array([s.kind == "heading" for s in found.sentences], np.float64),
-        "number_asked": np.array([wants.number and s.number for s in sentences], np.float64),
-        "name_asked": np.array([wants.name * s.names for s in sentences], np.float64),
-        "retrieved": _centred(_stretched(found.retrieved)),
-    }
-
-
-def _dense(asking: Rows, rows: Rows, found: Candidates, firsts: Numbers, group: Numbers) -> dict[str, Column]:
-    """Give the cosines of the question with each sentence, its neighbourhood, its passage and its heading."""
-    together = (found.stretch[1:] == found.stretch[:-1])[:, None] * np.float32(NEIGHBOUR)
-    around = rows.copy()
-    around[1:] += rows[:-1] * together
-    around[:-1] += rows[1:] * together
-    centres = np.add.reduceat(rows, firsts, axis=0)
-    single = _stretched((rows @ asking).astype(np.float64))
-    return {
-        "sentence_dense": single,
-        "around_dense": _stretched((_unit(around) @ asking).astype(np.float64)),
-        "passage_dense": _stretched((_unit(centres) @ asking)[group].astype(np.float64)),
-        "heading_dense": _of_heading(single, found.heading),
-    }
-
-
-def _of_heading(column: Column, heading: Numbers) -> Column:
-    """Give for each sentence the number of the heading over it, 0 where there is none."""
-    return np.where(heading < 0, 0.0, column[heading])
-
-
-def _near_best(sights: Column, stretch: Numbers) -> Column:
-    """Give 1 for the best sentences at first sight, 1/2 for those beside them, 1/3 for the next, down to 0."""
-    places = np.arange(len(sights))
-    near = np.zeros(len(sights))
-    for best in np.argsort(-sights, kind="stable")[:BEST]:
-        near = np.maximum(near, (stretch == stretch[best]) / (1 + np.abs(places - best)))
-    return near
+    wants = asked(question)
+    columns = [
+        _stretched(bm25(counts, lengths)),
+        _stretched(bm25(*by_passage)[group]),
+        _coverage(_near(counts > 0, found.stretch)),
+        np.log1p(lengths) / 4,
+        np.array([wants.number and s.number for s in sentences], np.float64),
+        np.array([wants.name * s.names for s in sentences], np.float64),
+    ]
+    if vectors is not None:
+        columns.extend(_dense(_unit(vectors[0][None])[0], _unit(vectors[1]), firsts, group, found.stretch))
+    return np.column_stack(columns)
 
 
 def question_terms(question: str) -> list[str]:
@@ -154,17 +109,22 @@ def _coverage(present: NDArray[np.bool_]) -> Column:
     return covered
 
 
+def _dense(asking: Rows, rows: Rows, firsts: Numbers, group: Numbers, stretch: Numbers) -> list[Column]:
+    """Give the cosines of the question with each sentence, with its neighbourhood and with its passage."""
+    together = (stretch[1:] == stretch[:-1])[:, None] * np.float32(NEIGHBOUR)
+    around = rows.copy()
+    around[1:] += rows[:-1] * together
+    around[:-1] += rows[1:] * together
+    centres = np.add.reduceat(rows, firsts, axis=0)
+    cosines = (rows @ asking, _unit(around) @ asking, (_unit(centres) @ asking)[group])
+    return [_stretched(cosine.astype(np.float64)) for cosine in cosines]
+
+
 def _stretched(values: Column) -> Column:
     """Stretch to 0..1; values that are all the same become 0."""
     low, high = values.min(), values.max()
     stretched: Column = (values - low) / (high - low) if high > low else np.zeros(len(values))
     return stretched
-
-
-def _centred(values: Column) -> Column:
-    """Take off the mean, so that 0 speaks neither for nor against."""
-    centred: Column = values - values.mean()
-    return centred
 
 
 def _unit(rows: Rows) -> Rows:

@@ -63,19 +63,11 @@ def _word_terms(word: str) -> tuple[str, ...]:
 
 
 def _stem(word: str) -> str:
-    """Take the commonest endings off an English word, so that "evaluates" and "evaluated" find each other."""
-    if not word.isascii() or len(word) < 4:
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        word = word[:-3] + "y"
-    elif word.endswith(("sses", "shes", "ches", "xes")):
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed", "ly"):
-        if word.endswith(ending) and len(word) > len(ending) + 3:
-            word = word.removesuffix(ending)
-            twice = word[-1] == word[-2] and word[-1] not in "aeioulsz"
-            word = word[:-1] if twice and len(word) > 3 else word
-            break
-    return word[:-1] if word.endswith("e") and len(word) > 4 else word
+    """Take the plural off an English word; enough to let a question in the plural find the singular."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
